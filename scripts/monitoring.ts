@@ -32,6 +32,11 @@ const EMPTY: Readonly<Record<string, string>> = {
   "alert LegationEventsLost": "no event is lost",
   "panel Errors": "no request fails",
   ...Object.fromEntries(
+    ["alert LegationRelayFailing", "panel Connections open", "panel Bytes carried", "panel Connections cut"].map(
+      (title) => [title, "no relay is scraped"],
+    ),
+  ),
+  ...Object.fromEntries(
     [
       "Workloads that wait",
       "Workloads admitted",

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Document, isMap, isScalar, parse, type Scalar, stringify } from "yaml";
 import { z } from "zod";
 import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
-import { HOST_CONFIG_NAME, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../src/clusters/host-name.ts";
+import { HOST_CONFIG_NAME, HOST_MCS_KEY, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../src/clusters/host-name.ts";
 import { componentOf, defaultsOf, hostsOf, repositoryOf, templateDeployment, templatePod } from "./deployment.ts";
 import { chartYaml, HELMIGNORE } from "./metadata.ts";
 import { notes } from "./notes.ts";
@@ -52,7 +52,7 @@ export function chartFiles(read: (path: string) => string): Readonly<Record<stri
     }),
   };
   for (const path of listed(read, "manifests")) files[templatePath(path, "manifests")] = template(read, path);
-  for (const part of [...PARTS, "ui"]) {
+  for (const part of [...PARTS, "mcs", "ui"]) {
     for (const path of listed(read, `manifests/${part}`)) {
       files[templatePath(path, "manifests")] = when(`.Values.${part}.enabled`, template(read, path));
     }
@@ -200,11 +200,12 @@ function hostConfig(): string {
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata,
-    data: { [HOST_NAME_KEY]: "", [HOST_NETWORK_KEY]: "" },
+    data: { [HOST_NAME_KEY]: "", [HOST_NETWORK_KEY]: "", [HOST_MCS_KEY]: "" },
   };
   return templates(stringify(manifest), (document, text) => {
     text.expression(document, ["data", HOST_NAME_KEY], ".Values.clusterName | quote");
     text.expression(document, ["data", HOST_NETWORK_KEY], ".Values.network | quote");
+    text.expression(document, ["data", HOST_MCS_KEY], ".Values.mcs.enabled | quote");
     return undefined;
   });
 }

@@ -140,6 +140,11 @@ export const valuesSchema: z.ZodType = z
         .describe("Services with the annotation `legation.dev/relay` lead to pods in members (relay.md)."),
       ...process,
     }),
+    mcs: z.strictObject({
+      enabled: z
+        .boolean()
+        .describe("Implement the Multi-Cluster Services API in joined networks whose clusters serve it (services.md)."),
+    }),
     ui: z.strictObject({
       enabled: z.boolean().describe("Serve the page to all users who have a token for the host (ui.md)."),
       hosts: z
@@ -202,6 +207,7 @@ export function defaultValues(
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
     access: { enabled: false, ...processOf("access") },
     relay: { enabled: false, ...processOf("relay") },
+    mcs: { enabled: false },
     ui: { enabled: false, hosts, ...processOf("ui") },
     hub: { enabled: false, type: "LoadBalancer", annotations: {} },
     monitoring: { podMonitors: false, rules: false, labels: {} },

@@ -68,6 +68,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
       "cli/install",
       "cli/join",
       "cli/explain",
+      "relay",
       "access",
       "certificates",
       "clusters",

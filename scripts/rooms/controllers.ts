@@ -48,6 +48,13 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     pure: true,
   },
   {
+    room: "controllers/services/imports/decide.ts",
+    purpose: "the decision on ServiceImports",
+    foundation: "decision",
+    imports: [],
+    pure: true,
+  },
+  {
     room: "controllers/delegation",
     purpose: "a pod's life: events to keys, the view, the order of the phases",
     foundation: "controller",
@@ -100,7 +107,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
   },
   {
     room: "controllers/services",
-    purpose: "Services that select delegates, their exports, and endpoints of joined networks",
+    purpose: "Services that select delegates, their exports and imports, and endpoints of joined networks",
     foundation: "controller",
     imports: ["controllers/copying"],
   },

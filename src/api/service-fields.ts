@@ -5,8 +5,8 @@ import { WHOLE_MANAGED_BY } from "./keys.ts";
 /** `spec.loadBalancerClass` of a whole Service on the host: no load balancer there serves it. Copies lack it. */
 export const WHOLE_LOAD_BALANCER_CLASS: string = WHOLE_MANAGED_BY;
 
-// KEP-1645: names the imported Service, on what an implementation makes for it.
-const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
+/** Label of KEP-1645: names the imported Service, on what an implementation makes for it. */
+export const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
 
 /** Metadata by which an object of one cluster alone is known. */
 interface Identified {

@@ -1,4 +1,5 @@
 import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import { setUntilEnded } from "../api/latest-entries.ts";
 import type { Clock } from "../runtime/clock.ts";
 
 // The next reconcile needs a tombstone; these limits bound the rest.
@@ -50,12 +51,7 @@ export class RecentEnds {
 
   note(namespace: string): void {
     const now = this.#clock.now();
-    this.#endedAt.delete(namespace);
-    this.#endedAt.set(namespace, now);
-    for (const [oldest, endedAt] of this.#endedAt) {
-      if (now < endedAt + RECENT_MS) break;
-      this.#endedAt.delete(oldest);
-    }
+    setUntilEnded(this.#endedAt, namespace, now, (endedAt) => endedAt + RECENT_MS <= now);
   }
 
   has(namespace: string): boolean {

@@ -1,5 +1,6 @@
 import { HOST_LABEL, OWNER_ANNOTATION } from "../api/keys.ts";
 import type { OwnerReference } from "../api/kubernetes.ts";
+import { setUntilEnded } from "../api/latest-entries.ts";
 import { unlessAborted } from "../kube/abort.ts";
 import { ignoring, isKubeError, KubeError } from "../kube/errors.ts";
 import { isNamespaceMissing } from "../kube/messages.ts";
@@ -79,7 +80,7 @@ export class MemberNamespaces {
       this.#noteUnreadable(member.name);
       return undefined;
     });
-    this.#remember(key, { until: now + UID_HOLDS_MS, uid });
+    setUntilEnded(this.#uids, key, { until: now + UID_HOLDS_MS, uid }, ({ until }) => until <= now);
     return uid;
   }
 
@@ -94,16 +95,6 @@ export class MemberNamespaces {
     const { until = 0, refusals = 0 } = this.#unreadable.get(member) ?? {};
     if (now < until) return;
     this.#unreadable.set(member, { until: now + backoffMs(refusals, ASK_AGAIN), refusals: refusals + 1 });
-  }
-
-  #remember(key: string, known: KnownUid): void {
-    this.#uids.delete(key);
-    this.#uids.set(key, known);
-    const now = this.#clock.now();
-    for (const [oldest, { until }] of this.#uids) {
-      if (now < until) break;
-      this.#uids.delete(oldest);
-    }
   }
 
   async #create(member: Member, name: string, signal: AbortSignal): Promise<void> {

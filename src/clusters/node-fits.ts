@@ -1,4 +1,5 @@
 import type { KubeNode } from "../api/kubernetes.ts";
+import { setLatest } from "../api/latest-entries.ts";
 import { fitOf, type NodeFit, type NodeRequirements } from "../placement/node-fit.ts";
 
 // Pods of one workload have the same needs, so this is about the number of workloads.
@@ -18,11 +19,7 @@ export class NodeFits {
     let fit = this.#fits.get(kind);
     if (fit === undefined) {
       fit = fitOf(needs, this.#nodes());
-      this.#fits.set(kind, fit);
-      for (const oldest of this.#fits.keys()) {
-        if (this.#fits.size <= KEPT) break;
-        this.#fits.delete(oldest);
-      }
+      setLatest(this.#fits, kind, fit, KEPT);
     }
     return fit;
   }

@@ -1,6 +1,7 @@
 import type { DevicesStatus } from "../api/cluster.ts";
 import { byName } from "../api/json.ts";
 import type { KubeNode } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { deviceResources, unlimited } from "../placement/devices.ts";
 import { closedBy, isNodeReady } from "../placement/node-fit.ts";
@@ -37,23 +38,11 @@ export function totalsOf(nodes: Iterable<KubeNode>): NodeTotals {
   return { nodes: count, capacity, allocatable, largestNode, features: [...(features ?? [])].sort() };
 }
 
-interface NodeAmounts {
-  readonly capacity: Amounts;
-  readonly allocatable: Amounts;
-}
-
 // Parsing is nearly the whole cost of a sum, and few nodes change between two sums.
-const PARSED = new WeakMap<KubeNode, NodeAmounts>();
-
-function amountsOf(node: KubeNode): NodeAmounts {
-  let amounts = PARSED.get(node);
-  if (amounts === undefined) {
-    const { capacity, allocatable } = node.status ?? {};
-    amounts = { capacity: parseAmounts(capacity), allocatable: parseAmounts(allocatable) };
-    PARSED.set(node, amounts);
-  }
-  return amounts;
-}
+const amountsOf = memoized(({ status: { capacity, allocatable } = {} }: KubeNode) => ({
+  capacity: parseAmounts(capacity),
+  allocatable: parseAmounts(allocatable),
+}));
 
 export function fitsLargest(requests: Amounts, largestNode: Amounts, devices?: DevicesStatus): boolean {
   if (isWithin(requests, largestNode)) return true;

@@ -1,3 +1,5 @@
+import { setLatest } from "../api/latest-entries.ts";
+
 // Callers ask within seconds. A key dropped too early costs one needless create.
 const MOST_KEPT = 10_000;
 
@@ -35,9 +37,6 @@ export class SingleFlight {
 
   #note(key: string): void {
     this.#count += 1;
-    this.#made.delete(key);
-    this.#made.set(key, this.#count);
-    const [oldest] = this.#made.keys();
-    if (this.#made.size > MOST_KEPT && oldest !== undefined) this.#made.delete(oldest);
+    setLatest(this.#made, key, this.#count, MOST_KEPT);
   }
 }

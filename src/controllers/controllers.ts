@@ -41,6 +41,7 @@ import { RefusedWrites } from "./refused-writes.ts";
 import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
+import { ImportController } from "./services/imports/controller.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
@@ -52,6 +53,8 @@ export interface HostOptions {
   readonly identity: HostIdentity;
   /** The network of the host's pods. Undefined: members reach none of them. */
   readonly network: string | undefined;
+  /** Legation implements the Multi-Cluster Services API in joined networks. */
+  readonly mcs: boolean;
   readonly homeApiServer: string | undefined;
 }
 
@@ -84,10 +87,11 @@ export class Controllers {
   readonly #types: TypesController;
   readonly #room: RoomController;
   readonly #relays: RelayController;
+  readonly #imports: ImportController | undefined;
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
 
-  constructor(options: ControllersOptions, { identity, network, homeApiServer }: HostOptions) {
+  constructor(options: ControllersOptions, { identity, network, mcs, homeApiServer }: HostOptions) {
     this.#options = options;
     const { host, connect, clock, log, metrics, podEvents, traces } = options;
     const events = new Events<ControllerEvents>();
@@ -141,7 +145,7 @@ export class Controllers {
     const claims = new ClaimController({ ...copying, restoredHost });
     const networks = new JoinedNetworks({ ...running, network });
     this.#networks = networks;
-    const services = new ServiceController({ ...copying, networks });
+    const services = new ServiceController({ ...copying, networks, mcs });
     events.on("networks", () => services.onNetworks());
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
@@ -246,6 +250,10 @@ export class Controllers {
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
     this.#relays = new RelayController({ ...running, recorder, proxies });
+    if (mcs) {
+      const { nodes } = this.#virtualNodes;
+      this.#imports = new ImportController({ ...running, identity, nodes, networks: () => networks.now });
+    }
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -272,6 +280,7 @@ export class Controllers {
     this.#providers.start();
     this.#room.start();
     this.#relays.start();
+    this.#imports?.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -283,6 +292,7 @@ export class Controllers {
     this.#departed?.stop();
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#imports?.stop();
     await this.#relays.stop();
     await this.#room.stop();
     await this.#profiles.stop();

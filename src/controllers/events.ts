@@ -28,6 +28,8 @@ export interface ControllerEvents extends RegistryEvents, SchedulingEvents {
   readonly needs: [key: ObjectKey];
   /** Members joined a network, or left it. */
   readonly networks: [];
+  /** A Service asks for a relay. */
+  readonly relayed: [];
   /** The types whose objects follow pods have changed. */
   readonly followRules: [];
   readonly copiesRead: [];

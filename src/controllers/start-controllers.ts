@@ -10,9 +10,9 @@ export type RunningControllers = Pick<Controllers, "registry" | "stop">;
 /** Starts all controllers. Only for the leader. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
   const { host, log } = options;
-  const { identity, network } = await readHost(host, signal);
+  const { identity, network, mcs } = await readHost(host, signal);
   const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
-  const controllers = new Controllers(options, { identity, network, homeApiServer });
+  const controllers = new Controllers(options, { identity, network, mcs, homeApiServer });
   try {
     await controllers.start(signal);
   } catch (error) {
@@ -25,8 +25,11 @@ export async function startControllers(options: ControllersOptions, signal: Abor
 }
 
 /** The host's name and network are those that `legation install` recorded. */
-async function readHost(host: ClusterClient, signal: AbortSignal): Promise<Pick<HostOptions, "identity" | "network">> {
+async function readHost(
+  host: ClusterClient,
+  signal: AbortSignal,
+): Promise<Pick<HostOptions, "identity" | "network" | "mcs">> {
   const system = await host.get(namespaces, { name: "kube-system" }, { signal });
-  const { name = DEFAULT_HOST_NAME, network } = await recordedHost(host, signal);
-  return { identity: { id: system.metadata.uid, name }, network };
+  const { name = DEFAULT_HOST_NAME, network, mcs } = await recordedHost(host, signal);
+  return { identity: { id: system.metadata.uid, name }, network, mcs };
 }

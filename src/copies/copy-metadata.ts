@@ -93,12 +93,7 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
 export function copyMetadata({ source: { metadata }, host, type }: SourceOfCopy): Maps {
   const owner = ownerIn(host, type, metadata);
   const labels = copiedLabels(metadata.labels);
-  const annotations = fittingAnnotations(
-    only(
-      metadata.annotations,
-      (key) => !key.startsWith(`${GROUP}/`) && key !== ENFORCED_ANNOTATION && !isToolsAnnotation(key, "copy"),
-    ),
-  );
+  const annotations = fittingAnnotations(copiedAnnotations(metadata.annotations));
   const record = writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
   return {
     labels: { ...labels, [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
@@ -109,6 +104,14 @@ export function copyMetadata({ source: { metadata }, host, type }: SourceOfCopy)
 /** Returns the labels of an object of the host that its copies have. */
 export function copiedLabels(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
   return only(labels, (key, value) => !key.startsWith(`${GROUP}/`) && !isToolsLabel(key, value, "copy"));
+}
+
+/** Returns the annotations of an object of the host that its copies have, whatever room there is. */
+export function copiedAnnotations(annotations: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return only(
+    annotations,
+    (key) => !key.startsWith(`${GROUP}/`) && key !== ENFORCED_ANNOTATION && !isToolsAnnotation(key, "copy"),
+  );
 }
 
 /** Returns a JSON patch operation that sets a field. */

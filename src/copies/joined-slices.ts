@@ -15,6 +15,11 @@ export interface Networks {
   readonly members: ReadonlyMap<string, string>;
 }
 
+/** Returns the network of a member, or of the host if the name is undefined. Undefined: none. */
+export function networkOf({ host, members }: Networks, cluster: string | undefined): string | undefined {
+  return cluster === undefined ? host : members.get(cluster);
+}
+
 type Endpoint = NonNullable<ServiceObject["endpoints"]>[number];
 type Distribution = string | undefined;
 
@@ -57,8 +62,7 @@ function sourceFor(
   if (network === undefined || !isOfSelector(slice)) return { state: "missing" };
   const endpoints = (slice.endpoints ?? []).flatMap((endpoint) => {
     const other = clusterOfNode(endpoint.nodeName);
-    const isJoined =
-      other === undefined ? networks.host === network : other !== member && networks.members.get(other) === network;
+    const isJoined = other !== member && networkOf(networks, other) === network;
     return isJoined ? [withHints(endpoint, distribution)] : [];
   });
   if (endpoints.length === 0) return { state: "missing" };
@@ -70,7 +74,7 @@ function sourceFor(
  * Gives an endpoint the hints that the endpoints of the member itself have, for a place that is not near: kube-proxy uses hints only
  * where every ready endpoint has them, and all endpoints where no hint is for its own zone or node.
  */
-function withHints({ hints: _, ...endpoint }: Endpoint, distribution: Distribution): Endpoint {
+export function withHints({ hints: _, ...endpoint }: Endpoint, distribution: Distribution): Endpoint {
   if (distribution === undefined || endpoint.conditions?.ready === false) return endpoint;
   const forZones = [{ name: endpoint.zone ?? ELSEWHERE }];
   return {

@@ -3,6 +3,7 @@ import type { AnyObject } from "../api/delegated-type.ts";
 import { jsonOrNothing } from "../api/json.ts";
 import { MEMBERS_ANNOTATION } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import type { MemberCopy } from "./object-status.ts";
 import { recordedMember } from "./objects.ts";
 import type { CopyHealth } from "./type-expressions.ts";
@@ -71,20 +72,13 @@ const HAVING: ReadonlySet<MemberRecord["state"]> = new Set(["InStep", "Leaving"]
 const LONGEST_MESSAGE = 300;
 const ALL_MESSAGES = 32 * 1024;
 
-// Objects in stores never change, and each reconcile reads the record.
-const read = new WeakMap<Stored<AnyObject>, { readonly members: readonly MemberRecord[] | undefined }>();
-
 /** Returns the members on record. Undefined if there is no record, or an unreadable one. */
-export function membersOfObject(object: Stored<AnyObject>): readonly MemberRecord[] | undefined {
-  const known = read.get(object) ?? { members: readMembers(object) };
-  read.set(object, known);
-  return known.members;
-}
-
-function readMembers({ metadata }: Stored<AnyObject>): readonly MemberRecord[] | undefined {
-  const text = metadata.annotations?.[MEMBERS_ANNOTATION];
-  return text === undefined ? undefined : recordSchema.safeParse(jsonOrNothing(text)).data;
-}
+export const membersOfObject: (object: Stored<AnyObject>) => readonly MemberRecord[] | undefined = memoized(
+  ({ metadata }) => {
+    const text = metadata.annotations?.[MEMBERS_ANNOTATION];
+    return text === undefined ? undefined : recordSchema.safeParse(jsonOrNothing(text)).data;
+  },
+);
 
 /** Returns the record to write at the time `at`. Undefined if the object has it. */
 export function nextMembers(

@@ -1,6 +1,7 @@
 import { jsonEqual, pathOfPointer, setAt } from "../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { overrideObject } from "../api/object-overrides.ts";
 import type { Source } from "./source.ts";
 
@@ -20,12 +21,11 @@ interface Given<T extends KubeObject> {
 /** Whole objects with shares and overrides as members are given them, each version made once: the copier compares objects by identity. */
 export class ObjectsInMembers<T extends KubeObject> {
   readonly #given = new WeakMap<Stored<T>, Map<string, Given<T>>>();
-  readonly #ofAll = new WeakMap<Stored<T>, Stored<T>>();
-  readonly #toAll: ((object: Stored<T>) => Stored<T>) | undefined;
+  readonly #toAll: (object: Stored<T>) => Stored<T>;
 
   /** `toAll` returns an object as it is given to members without overrides. Default: as it is. */
   constructor(toAll?: (object: Stored<T>) => Stored<T>) {
-    this.#toAll = toAll;
+    this.#toAll = toAll === undefined ? (object) => object : memoized(toAll);
   }
 
   /** Returns the object with the member's share and its author's overrides for the member, or why they do not fit. */
@@ -35,7 +35,7 @@ export class ObjectsInMembers<T extends KubeObject> {
     { share, pointer = "" }: Partial<ShareOfObject> = {},
   ): Source<T> {
     const isOverridden = object.metadata.annotations?.[OVERRIDES_ANNOTATION] !== undefined;
-    const ofAll = this.#toAllMembers(object);
+    const ofAll = this.#toAll(object);
     if (!isOverridden && share === undefined) return { state: "present", object: ofAll };
     const known = this.#given.get(object) ?? new Map<string, Given<T>>();
     const before = known.get(name);
@@ -48,12 +48,5 @@ export class ObjectsInMembers<T extends KubeObject> {
         : { state: "present", object: overridden.object };
     this.#given.set(object, known.set(name, { share, labels, source }));
     return source;
-  }
-
-  #toAllMembers(object: Stored<T>): Stored<T> {
-    if (this.#toAll === undefined) return object;
-    const known = this.#ofAll.get(object) ?? this.#toAll(object);
-    this.#ofAll.set(object, known);
-    return known;
   }
 }

@@ -13,6 +13,8 @@ import {
   WHOLE_VALUE,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import { setLatest } from "../api/latest-entries.ts";
+import { memoized } from "../api/memoized.ts";
 import { resourceOfType } from "../api/resources.ts";
 import { addressChange, addressKindOf } from "../api/service-fields.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
@@ -110,7 +112,9 @@ export function delegatedKind(
   const { fixed, carried, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
   const body = (source: Stored<AnyObject>): AnyObject =>
     left.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
-  const compute = (source: Stored<AnyObject>): Wanted => {
+  /** Names of fields by their digest. */
+  const named = new Map<string, unknown>();
+  const wantedOf = memoized((source: Stored<AnyObject>): Wanted => {
     const fields = body(source);
     const metadata = copyMetadata({ source: carried?.(source) ?? source, host: NO_HOST, type: resource });
     const digest = hash(JSON.stringify({ ...fields, metadata }, sortedKeys));
@@ -118,23 +122,9 @@ export function delegatedKind(
     const wanted = { ...fields, metadata: own };
     const names = namesOf(wanted);
     const applied = { digest, names: hash(JSON.stringify(names, sortedKeys)), type: kindName(resource) };
+    setLatest(named, applied.names, names, MOST_NAMES);
     return { applied: { ...applied, ...(asksToOrphan(source) ? { orphan: true } : {}) }, fields: wanted, names };
-  };
-  const known = new WeakMap<Stored<AnyObject>, Wanted>();
-  /** Names of fields by their digest. */
-  const named = new Map<string, unknown>();
-  const wantedOf = (source: Stored<AnyObject>): Wanted => {
-    const before = known.get(source);
-    if (before !== undefined) return before;
-    const wanted = compute(source);
-    known.set(source, wanted);
-    const { names = "" } = wanted.applied;
-    named.delete(names);
-    named.set(names, wanted.names);
-    const [oldest = ""] = named.keys();
-    if (named.size > MOST_NAMES) named.delete(oldest);
-    return wanted;
-  };
+  });
   const marksOf = (applied: AppliedRecord): Marks => ({
     labels,
     annotations: { [APPLIED_ANNOTATION]: JSON.stringify(recordOf(applied)) },
@@ -243,15 +233,8 @@ export function asksToOrphan({ metadata }: KubeObject): boolean {
   return metadata?.annotations?.[ON_DELETE_ANNOTATION] === "orphan";
 }
 
-// Objects in stores never change, and one decision reads a record several times.
-const records = new WeakMap<KubeObject, { readonly applied: AppliedRecord | undefined }>();
-
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */
-function appliedTo(copy: KubeObject): AppliedRecord | undefined {
-  const known = records.get(copy) ?? { applied: readApplied(copy) };
-  records.set(copy, known);
-  return known.applied;
-}
+const appliedTo = memoized(readApplied);
 
 function readApplied({ metadata }: KubeObject): AppliedRecord | undefined {
   const record = jsonOrNothing(metadata?.annotations?.[APPLIED_ANNOTATION]);

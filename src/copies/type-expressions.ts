@@ -1,6 +1,7 @@
 import type { AnyObject, DelegatedTypeSpec } from "../api/delegated-type.ts";
 import { isJsonObject, type JsonObject, pathOfPointer, setAt, valueAt } from "../api/json.ts";
 import type { Stored } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { CelMember, celValue, compile, type Evaluated, type Expression } from "./cel.ts";
 import { withoutPointer } from "./field-paths.ts";
 import { conditionsOf, type MemberCopy, statusOf } from "./object-status.ts";
@@ -59,7 +60,9 @@ export function compileExpressions({
     name: `spec.status[${index}] (${path})`,
     expression: compile(value, "status"),
   }));
-  const known = new WeakMap<Stored<AnyObject>, CopyHealth>();
+  const healthOf = memoized((copy: Stored<AnyObject>) =>
+    judge === undefined ? conditionHealth(copy) : judgedHealth(copy, judge),
+  );
   const evaluations = new WeakMap<Stored<AnyObject>, RuleValues>();
   const problemsOf = (name: string, expression: typeof judge): string[] =>
     expression !== undefined && "problem" in expression ? [`${name}: ${expression.problem}`] : [];
@@ -70,11 +73,7 @@ export function compileExpressions({
       ...problemsOf("spec.queue.pods", pods),
       ...rules.flatMap(({ name, expression }) => problemsOf(name, expression)),
     ],
-    healthOf: (copy) => {
-      const found = known.get(copy) ?? (judge === undefined ? conditionHealth(copy) : judgedHealth(copy, judge));
-      known.set(copy, found);
-      return found;
-    },
+    healthOf,
     hasBegun: (copy) => {
       if (begun === undefined || "problem" in begun) return true;
       const result = evaluated(begun, () => ({ object: celValue(plain(copy)) }));

@@ -78,6 +78,15 @@ export const denyingPolicy: Names = names(/\bValidatingAdmissionPolicy '([^']+)'
 /** The API server proxies to no loopback or link-local address (pkg/proxy/util/utils.go, ErrAddressNotAllowed). */
 export const isAddressNotAllowed: Says = says(/\baddress not allowed\b/);
 
+/** Returns why the API server could not pass a request on to a pod (apimachinery/pkg/util/proxy/transport.go, RoundTrip). */
+export const proxyProblem: Names = names(/^error trying to reach service: (.*)/s);
+
+/** The way to a server is open, and nothing listens there (Linux, ECONNREFUSED). */
+export const isRefused: Says = says(/\bconnection refused\b/);
+
+/** The proxied server took the connection, and does not speak HTTP (net/http, transport.go). */
+export const isNoHttp: Says = says(/\b(EOF|connection reset by peer|malformed HTTP)\b/);
+
 /** Leaves out the prefix that each API server puts before a kubelet's message (apimachinery, NewInternalError). */
 export const withoutInternalError: Changes = without(/^Internal error occurred: /);
 

@@ -89,6 +89,10 @@ export type PriorityClass = Wire<V1PriorityClass>;
 export type RuntimeClass = Wire<V1RuntimeClass>;
 /** A ServiceExport of the Multi-Cluster Services API (KEP-1645), as far as it is read. */
 export interface ServiceExport extends KubeObject {
+  spec?: {
+    readonly exportedLabels?: Readonly<Record<string, string>>;
+    readonly exportedAnnotations?: Readonly<Record<string, string>>;
+  } | null;
   status?: { readonly conditions?: readonly ExportCondition[] | null } | null;
 }
 export interface ExportCondition {
@@ -97,6 +101,31 @@ export interface ExportCondition {
   readonly reason?: string;
   readonly message?: string;
   readonly lastTransitionTime?: string | null;
+}
+
+/** A ServiceImport of the Multi-Cluster Services API (KEP-1645), as far as it is read. */
+export interface ServiceImport extends KubeObject {
+  spec?: ServiceImportSpec;
+  status?: {
+    readonly clusters?: readonly { readonly cluster: string }[] | null;
+    readonly conditions?: readonly ExportCondition[] | null;
+  } | null;
+}
+export interface ServiceImportSpec {
+  readonly type: "ClusterSetIP" | "Headless";
+  readonly ports: readonly ImportedPort[];
+  readonly ips?: readonly string[] | undefined;
+  readonly ipFamilies?: readonly string[] | undefined;
+  readonly sessionAffinity?: string | undefined;
+  readonly sessionAffinityConfig?: object | undefined;
+  readonly internalTrafficPolicy?: string | undefined;
+  readonly trafficDistribution?: string | undefined;
+}
+export interface ImportedPort {
+  readonly name?: string;
+  readonly protocol?: string;
+  readonly appProtocol?: string;
+  readonly port: number;
 }
 
 /** A ClusterProfile of the Cluster Inventory API (KEP-4322), as far as it is read. */

@@ -14,8 +14,10 @@ interface ForwardOptions {
   readonly timeoutMs: number;
 }
 
-const ERRORS = 1;
-const DATA = 3;
+// More would rarely be used within their time.
+const MOST_IDLE = 16;
+// A connection that vanished without a word is found out by the next client.
+const IDLE_MS = 30_000;
 // Shorter than the idle timeout of common load balancers; kubectl sends pings every 5 s.
 const PING_MS = 30_000;
 const LAST_FRAMES_MS = 5_000;
@@ -26,16 +28,56 @@ const LONGEST_REFUSAL = 1_024;
 // Once to twice this is the longest pause of an answer to a client that has ended.
 const SILENCE_MS = 5_000;
 
+/** A pod, by the uid that it does not share with an earlier one of its name. */
+export interface ForwardedPod extends ObjectRef {
+  readonly uid: string;
+}
+
 /**
- * Opens a connection to a port of a pod, as `kubectl port-forward` does, but each on an HTTP connection of its own: so TCP's flow
- * control is the stream's, and a slow reader holds up no other. Rejects with KubeError.
+ * Opens connections to ports of pods, as `kubectl port-forward` does, but one at a time on an HTTP connection: so TCP's flow control is
+ * the stream's, and a slow reader holds up no other. An HTTP connection is used again once its pod has ended what it carried.
  */
-export async function forwardPort(
+export class PortForwards {
+  readonly #client: Pick<ClusterClient, "upgrade">;
+  /** By the pod's namespace, name and uid. */
+  readonly #idle = new Map<string, Set<ForwardConnection>>();
+
+  constructor(client: Pick<ClusterClient, "upgrade">) {
+    this.#client = client;
+  }
+
+  /** Rejects with KubeError. */
+  async forward(pod: ForwardedPod, port: number, options: ForwardOptions): Promise<PortForward> {
+    const key = `${pod.namespace}/${pod.name} ${pod.uid}`;
+    const idle = [...(this.#idle.get(key) ?? [])].at(-1);
+    if (idle !== undefined) this.#forget(key, idle);
+    const connection = idle ?? (await connectionTo(this.#client, pod, options));
+    if (!(connection instanceof ForwardConnection)) return connection;
+    return { stream: new ForwardedPort(connection, port, () => this.#keep(key, connection)) };
+  }
+
+  #keep(key: string, connection: ForwardConnection): void {
+    const all = this.#idle.get(key) ?? new Set();
+    if (all.size >= MOST_IDLE) {
+      connection.end();
+      return;
+    }
+    this.#idle.set(key, all.add(connection));
+    connection.rest(IDLE_MS, () => this.#forget(key, connection));
+  }
+
+  #forget(key: string, connection: ForwardConnection): void {
+    const all = this.#idle.get(key);
+    all?.delete(connection);
+    if (all?.size === 0) this.#idle.delete(key);
+  }
+}
+
+async function connectionTo(
   client: Pick<ClusterClient, "upgrade">,
   ref: ObjectRef,
-  port: number,
   { signal, timeoutMs }: ForwardOptions,
-): Promise<PortForward> {
+): Promise<ForwardConnection | { readonly status: number; readonly text: string }> {
   const answer = await client.upgrade(pods, ref, "portforward", {
     method: "POST",
     query: new URLSearchParams(),
@@ -45,55 +87,120 @@ export async function forwardPort(
     timeoutMs,
   });
   if (answer.socket === undefined) return { status: answer.status, text: answer.text };
-  return { stream: new ForwardedPort(answer.socket, port) };
+  return new ForwardConnection(answer.socket);
+}
+
+/** An HTTP connection that was upgraded to port-forward of a pod. */
+class ForwardConnection {
+  readonly socket: Duplex;
+  #port: ForwardedPort | undefined;
+  #requests = 0;
+  #rest: { readonly timer: NodeJS.Timeout; readonly onGone: () => void } | undefined;
+
+  constructor(socket: Duplex) {
+    this.socket = socket;
+    const reader = new SpdyReader({
+      onData: (stream, chunk) => this.#port?.received(stream, chunk),
+      onEnd: (stream, reset) => this.#port?.ended(stream, reset),
+      onPing: (id) => {
+        // Pings of the server have even numbers; others answer this side's.
+        if (id % 2 === 0) socket.write(ping(id));
+      },
+      onProtocolError: (message) => this.#fail(message),
+    });
+    socket.on("data", (chunk: Buffer) => {
+      this.#port?.heard();
+      reader.read(chunk);
+    });
+    socket.on("error", ({ message }) => this.#fail(message));
+    socket.on("close", () => this.#fail("the connection to the API server was cut"));
+    socket.on("end", () => this.#fail("the API server ended the connection"));
+  }
+
+  /** Opens the streams of a port, and returns the number of the request. */
+  open(forwarded: ForwardedPort, port: number): number {
+    clearTimeout(this.#rest?.timer);
+    this.#rest = undefined;
+    this.#port = forwarded;
+    const request = this.#requests;
+    this.#requests += 1;
+    const [errors, data] = streamsOf(request);
+    const headers = (streamtype: string): Record<string, string> => ({
+      streamtype,
+      port: String(port),
+      requestid: String(request),
+    });
+    this.socket.write(
+      Buffer.concat([
+        synStream(errors, headers("error"), request === 0),
+        dataHeader(errors, 0, true),
+        synStream(data, headers("data"), false),
+      ]),
+    );
+    return request;
+  }
+
+  /** Waits for another use, and ends after this long. `onGone`: it cannot be used any more. */
+  rest(ms: number, onGone: () => void): void {
+    this.#port = undefined;
+    this.socket.resume();
+    this.#rest = { timer: startTimer(ms, () => this.#fail("unused")).unref(), onGone };
+  }
+
+  end(): void {
+    this.#port = undefined;
+    this.socket.end(() => this.socket.destroy());
+    // Bytes that the server does not read must not keep the connection.
+    startTimer(LAST_FRAMES_MS, () => this.socket.destroy()).unref();
+  }
+
+  #fail(message: string): void {
+    this.#port?.destroy(new Error(message));
+    const rest = this.#rest;
+    this.#rest = undefined;
+    if (rest === undefined) return;
+    clearTimeout(rest.timer);
+    rest.onGone();
+    this.end();
+  }
+}
+
+/** Returns the ids of a request's streams: of errors, and of data. */
+function streamsOf(request: number): readonly [errors: number, data: number] {
+  return [4 * request + 1, 4 * request + 3];
 }
 
 /** The data stream of a forwarded port. Fails with the kubelet's words if it could not connect, or its connection was cut. */
 class ForwardedPort extends Duplex {
-  readonly #socket: Duplex;
+  readonly #connection: ForwardConnection;
+  readonly #errors: number;
+  readonly #data: number;
+  readonly #onReusable: () => void;
   readonly #pings: NodeJS.Timeout;
   #ending: NodeJS.Timeout | undefined;
   #refusal = "";
   #pingId = 1;
+  /** Nothing came since the last ping. */
   #isSilent = false;
+  /** Nothing came since this side's end was last held back. */
+  #isQuiet = false;
   /** The server has ended the stream in both directions. */
   #isReset = false;
   /** The streams that the server has ended. */
   readonly #ended = new Set<number>();
   #errorWait: NodeJS.Timeout | undefined;
 
-  constructor(socket: Duplex, port: number) {
+  /** `onReusable`: the connection is free for another port. */
+  constructor(connection: ForwardConnection, port: number, onReusable: () => void) {
     super({ allowHalfOpen: true });
-    this.#socket = socket;
-    const reader = new SpdyReader({
-      onData: (stream, chunk) => this.#onData(stream, chunk),
-      onEnd: (stream, reset) => this.#onEnd(stream, reset),
-      onPing: (id) => {
-        // Pings of the server have even numbers; others answer this side's.
-        if (id % 2 === 0) socket.write(ping(id));
-      },
-      onProtocolError: (message) => this.destroy(new Error(message)),
-    });
-    socket.on("data", (chunk: Buffer) => {
-      this.#isSilent = false;
-      reader.read(chunk);
-    });
-    socket.on("error", (error) => this.destroy(error));
-    socket.on("close", () => this.destroy(new Error("the connection to the API server was cut")));
-    socket.on("end", () => this.destroy(new Error("the API server ended the connection")));
-    const headers = (streamtype: string): Record<string, string> => ({
-      streamtype,
-      port: String(port),
-      requestid: "0",
-    });
-    socket.write(
-      Buffer.concat([
-        synStream(ERRORS, headers("error"), true),
-        dataHeader(ERRORS, 0, true),
-        synStream(DATA, headers("data"), false),
-      ]),
-    );
+    this.#connection = connection;
+    this.#onReusable = onReusable;
+    [this.#errors, this.#data] = streamsOf(connection.open(this, port));
     this.#pings = setInterval(() => this.#ping(), PING_MS).unref();
+  }
+
+  get #socket(): Duplex {
+    return this.#connection.socket;
   }
 
   override _read(): void {
@@ -103,7 +210,7 @@ class ForwardedPort extends Duplex {
   override _write(chunk: Buffer, _encoding: BufferEncoding, written: (error?: Error | null) => void): void {
     this.#socket.cork();
     for (const part of frameParts(chunk)) {
-      this.#socket.write(dataHeader(DATA, part.length, false));
+      this.#socket.write(dataHeader(this.#data, part.length, false));
       this.#socket.write(part, part.byteOffset + part.length === chunk.byteOffset + chunk.length ? written : undefined);
     }
     this.#socket.uncork();
@@ -115,16 +222,13 @@ class ForwardedPort extends Duplex {
    */
   override _final(done: (error?: Error | null) => void): void {
     done();
-    let isSilent = false;
-    this.#socket.on("data", () => {
-      isSilent = false;
-    });
+    this.#isQuiet = false;
     this.#ending = setInterval(() => {
-      if (isSilent && !this.#socket.isPaused()) {
+      if (this.#isQuiet && !this.#socket.isPaused()) {
         clearInterval(this.#ending);
-        this.#socket.write(dataHeader(DATA, 0, true));
+        this.#socket.write(dataHeader(this.#data, 0, true));
       }
-      isSilent = true;
+      this.#isQuiet = true;
     }, SILENCE_MS).unref();
   }
 
@@ -133,34 +237,41 @@ class ForwardedPort extends Duplex {
     clearInterval(this.#ending);
     clearTimeout(this.#errorWait);
     if (!this.#socket.destroyed) {
-      if (!this.#isReset) this.#socket.write(cancelStream(DATA));
-      this.#socket.end(() => this.#socket.destroy());
-      // Bytes that the server does not read must not keep the connection.
-      startTimer(LAST_FRAMES_MS, () => this.#socket.destroy()).unref();
+      if (!this.#isReset) this.#socket.write(cancelStream(this.#data));
+      // Bytes of a stream that this side gave up would stand before those of the next.
+      if (error === null && this.#ended.has(this.#data)) this.#onReusable();
+      else this.#connection.end();
     }
     done(error);
   }
 
-  #onData(stream: number, chunk: Buffer): void {
-    if (stream === ERRORS) this.#refusal = (this.#refusal + chunk.toString()).slice(0, LONGEST_REFUSAL);
-    else if (stream === DATA && !this.destroyed && !this.push(chunk)) this.#socket.pause();
+  /** Notes that the server is there. */
+  heard(): void {
+    this.#isSilent = false;
+    this.#isQuiet = false;
+  }
+
+  received(stream: number, chunk: Buffer): void {
+    if (stream === this.#errors) this.#refusal = (this.#refusal + chunk.toString()).slice(0, LONGEST_REFUSAL);
+    else if (stream === this.#data && !this.destroyed && !this.push(chunk)) this.#socket.pause();
   }
 
   /** Containerd ends the stream of data before its error, if any, and the stream of errors last. */
-  #onEnd(stream: number, reset: boolean): void {
+  ended(stream: number, reset: boolean): void {
+    if (stream !== this.#errors && stream !== this.#data) return;
     if (this.#refusal !== "") {
       this.destroy(new Error(this.#refusal));
       return;
     }
     this.#ended.add(stream);
-    if (!this.#ended.has(DATA)) return;
-    if (!reset && !this.#ended.has(ERRORS)) {
+    if (!this.#ended.has(this.#data)) return;
+    if (!reset && !this.#ended.has(this.#errors)) {
       this.#errorWait ??= startTimer(ERROR_WAIT_MS, () => this.push(null));
       return;
     }
     clearTimeout(this.#errorWait);
     this.push(null);
-    if (!reset || stream !== DATA) return;
+    if (!reset || stream !== this.#data) return;
     this.#isReset = true;
     this.end();
   }

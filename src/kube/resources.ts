@@ -11,6 +11,7 @@ import {
   nodeShape,
   podShape,
   serviceExportShape,
+  serviceImportShape,
   serviceShape,
 } from "./internal/object-shapes.ts";
 import type { JsonCheck } from "./internal/shape.ts";
@@ -36,6 +37,7 @@ import type {
   Secret,
   Service,
   ServiceExport,
+  ServiceImport,
   Stored,
 } from "./objects.ts";
 
@@ -63,8 +65,8 @@ export interface OptionalResource<T extends KubeObject> extends Omit<Resource<T>
 }
 
 /** Returns the `apiVersion` of the resource's objects: `group/version`, or `v1` for the core group. */
-export function apiVersionOf(resource: Resource<KubeObject>): string {
-  return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+export function apiVersionOf({ group, version }: Pick<Resource<KubeObject>, "group" | "version">): string {
+  return group === "" ? version : `${group}/${version}`;
 }
 
 /** Formats a resource: `pods`, `deployments.apps`. */
@@ -136,6 +138,10 @@ const MULTICLUSTER = "multicluster.x-k8s.io";
 export const serviceExports: OptionalResource<ServiceExport> = inVersions(
   namespaced(MULTICLUSTER, "ServiceExport", serviceExportShape),
   ["v1beta1", "v1alpha1"],
+);
+export const serviceImports: OptionalResource<ServiceImport> = inVersions(
+  namespaced(MULTICLUSTER, "ServiceImport", serviceImportShape),
+  serviceExports.versions,
 );
 /** A resource of the Cluster Inventory API (KEP-4322). */
 export const clusterProfiles: OptionalResource<ClusterProfile> = inVersions(

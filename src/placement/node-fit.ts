@@ -3,6 +3,7 @@ import { defined } from "../api/defined.ts";
 import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kubernetes.ts";
 import { isKnownExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
+import { memoized } from "../api/memoized.ts";
 import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
 import { repellingTaint, taintText } from "../pods/scheduling.ts";
@@ -113,16 +114,7 @@ export function closedBy(node: KubeNode): string | undefined {
 }
 
 // Quantities are parsed once, since every kind of pod is compared with every node.
-const allocatables = new WeakMap<KubeNode, Amounts>();
-
-function allocatableOf(node: KubeNode): Amounts {
-  let allocatable = allocatables.get(node);
-  if (allocatable === undefined) {
-    allocatable = parseAmounts(node.status?.allocatable);
-    allocatables.set(node, allocatable);
-  }
-  return allocatable;
-}
+const allocatableOf = memoized(({ status }: KubeNode) => parseAmounts(status?.allocatable));
 
 export function isNodeReady({ status }: KubeNode): boolean {
   return status?.conditions?.some(({ type, status: state }) => type === "Ready" && state === "True") ?? false;

@@ -18,6 +18,7 @@ import {
 } from "../api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
 import { KUEUE_PREFIX, PODSET_LABEL } from "../api/kueue.ts";
+import { memoized } from "../api/memoized.ts";
 import { FIELDS_NOT_DELEGATED } from "../api/overrides.ts";
 import { withProxyUid } from "./downward-api.ts";
 import { forwardedTolerations } from "./failover.ts";
@@ -169,18 +170,8 @@ function createdWith(proxy: Pod): Fingerprints {
   return Object.fromEntries(Object.entries(fingerprints(proxy)).filter(([path]) => !path.startsWith("ephemeral/")));
 }
 
-// Objects in stores never change, and one decision reads an owner several times.
-const owners = new WeakMap<KubeObject, { readonly owner: HostOwner | undefined }>();
-
 /** Returns the owner of a delegate or copy. Undefined if the annotation is missing or unreadable. */
-export function ownerOf(object: KubeObject): HostOwner | undefined {
-  let known = owners.get(object);
-  if (known === undefined) {
-    known = { owner: readOwner(object) };
-    owners.set(object, known);
-  }
-  return known.owner;
-}
+export const ownerOf: (object: KubeObject) => HostOwner | undefined = memoized(readOwner);
 
 function readOwner(object: KubeObject): HostOwner | undefined {
   const text = object.metadata?.annotations?.[OWNER_ANNOTATION];

@@ -1,5 +1,6 @@
 import type { NameRule } from "../api/delegated-type.ts";
-import type { KubeObject, Pod } from "../api/kubernetes.ts";
+import type { Pod } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { type Reference, referencesBy } from "./references.ts";
 
 /** Kinds without a namespace, of which a Cluster selects those that its member gets; of others the member is the judge. */
@@ -109,9 +110,7 @@ export function dependenciesBy<Kind extends string>(
   { namespace, isLeftOut = () => false, missing }: RuleOptions<Kind>,
 ): FindDependencies<Kind> {
   const compiled = rules.map(([kind, rule]) => ({ kind, rule, find: referencesBy(rule) }));
-  // Objects in stores never change, and indexes and decisions ask repeatedly.
-  const known = new WeakMap<KubeObject, readonly Dependency<Kind>[]>();
-  const read = (pod: Pod): readonly Dependency<Kind>[] => {
+  return memoized((pod) => {
     const byKey = new Map<string, Dependency<Kind>>();
     for (const { kind, rule, find } of compiled) {
       for (const reference of find(pod)) {
@@ -125,12 +124,7 @@ export function dependenciesBy<Kind extends string>(
       }
     }
     return [...byKey.values()];
-  };
-  return (pod) => {
-    const dependencies = known.get(pod) ?? read(pod);
-    known.set(pod, dependencies);
-    return dependencies;
-  };
+  });
 }
 
 export function allDependenciesOf(pod: Pod): readonly Dependency<DependencyKind>[] {
@@ -140,6 +134,13 @@ export function allDependenciesOf(pod: Pod): readonly Dependency<DependencyKind>
 
 export function dependencyKeys(pod: Pod): DependencyKey[] {
   return allDependenciesOf(pod).map(dependencyKey);
+}
+
+/** Returns the field of a pod's spec that names one object of the kind. Undefined for kinds that pods name elsewhere. */
+export function namingField(kind: DependencyKind): string | undefined {
+  const all: Rules<DependencyKind> = [...NAMESPACED, ...CLASSES];
+  const fields = all.flatMap(([of, { field = "" }]) => (of === kind ? (/^\/spec\/(\w+)$/.exec(field)?.[1] ?? []) : []));
+  return fields[0];
 }
 
 export function isClass(kind: string): kind is ClassKind {

@@ -1,10 +1,9 @@
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { onAbort } from "../kube/abort.ts";
-import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
-import { forwardPort } from "../kube/port-forward.ts";
+import type { PortForwards } from "../kube/port-forward.ts";
 import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
 import type { RelayFailure } from "../telemetry/relay.ts";
 import type { RelayPod } from "./endpoints.ts";
@@ -22,14 +21,13 @@ const ANSWER_MS = 20_000;
  * as kubectl does. This process has no credentials of members.
  */
 export async function connectTo(
-  host: Pick<ClusterClient, "upgrade">,
+  forwards: Pick<PortForwards, "forward">,
   pod: RelayPod,
   signal: AbortSignal,
 ): Promise<Connected> {
   if (pod.cluster === undefined) return dial(pod, signal);
-  const { namespace, name, port } = pod;
   try {
-    const forwarded = await forwardPort(host, { namespace, name }, port, { signal, timeoutMs: ANSWER_MS });
+    const forwarded = await forwards.forward(pod, pod.port, { signal, timeoutMs: ANSWER_MS });
     if ("stream" in forwarded) return forwarded;
     return { reason: "Unreachable", message: statusMessage(forwarded.text) ?? `status ${forwarded.status}` };
   } catch (error) {

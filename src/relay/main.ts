@@ -1,4 +1,5 @@
 import type { ClusterClient } from "../kube/client.ts";
+import { PortForwards } from "../kube/port-forward.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -92,7 +93,8 @@ export class Relay {
       },
     });
     const take: RelayServer["take"] = (...connection) => this.#server.take(...connection);
-    const connect: MemberRelayOptions["connect"] = (pod, signal) => connectTo(host, pod, signal);
+    const forwards = new PortForwards(host);
+    const connect: MemberRelayOptions["connect"] = (pod, signal) => connectTo(forwards, pod, signal);
     const members = new MemberRelays({ host, connect, routes, server: { take }, clock, log });
     return {
       routes,

@@ -80,7 +80,6 @@ export class Reflector<T extends KubeObject> {
   #listed: Resource<T> | undefined;
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
-  #lastListedAt: number | undefined;
   #listingSince: number | undefined;
   #failing: ReflectorFailure | undefined;
   readonly #logLimiter: FailureLogLimiter;
@@ -112,11 +111,6 @@ export class Reflector<T extends KubeObject> {
   /** When the server last sent a page, an event or a bookmark; epoch ms. */
   get lastContactMs(): number | undefined {
     return this.#policy.lastContactMs;
-  }
-
-  /** When the last complete list began; epoch ms. The list shows every write that finished before. */
-  get lastListedAt(): number | undefined {
-    return this.#lastListedAt;
   }
 
   /** Since when the complete state is being read, attempts that failed included; epoch ms. Undefined while it is not. */
@@ -204,7 +198,6 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(resource: Resource<T>, signal: AbortSignal): Promise<string> {
-    const begunAt = this.#options.clock.now();
     const staged = new StagedList<T>(this.#options.budget);
     let resourceVersion: string;
     try {
@@ -214,7 +207,6 @@ export class Reflector<T extends KubeObject> {
       staged.release();
     }
     await this.#replaceAll(staged.objects, signal);
-    this.#lastListedAt = begunAt;
     this.#listingSince = undefined;
     this.#listed = resource;
     this.#policy.listed(resourceVersion);

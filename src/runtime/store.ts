@@ -64,10 +64,6 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
     return [...this.#objects.values()];
   }
 
-  keys(): ObjectKey[] {
-    return [...this.#objects.keys()];
-  }
-
   byIndex(index: string, value: string): Stored<T>[] {
     return [...(this.#entries(index, value)?.values() ?? [])];
   }

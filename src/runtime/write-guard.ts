@@ -64,10 +64,6 @@ export class WriteGuard<Key extends string = string, W extends Words = Words> {
     return this.#held.get(object);
   }
 
-  objects(): Key[] {
-    return [...this.#held.keys()];
-  }
-
   /** Returns the write's entry until it is done, also after it may be sent again. */
   get(object: Key, write: string): HeldWrite<W> | undefined {
     return heldWrite(this.#held.get(object), write);
@@ -162,12 +158,6 @@ export class WriteGuard<Key extends string = string, W extends Words = Words> {
     this.#held.delete(object);
     this.#undone.forget(object);
     this.#putBack.forget(object);
-  }
-
-  retain(objects: ReadonlySet<Key>): void {
-    for (const object of [...this.#held.keys(), ...this.#undone.objects(), ...this.#putBack.objects()]) {
-      if (!objects.has(object)) this.forget(object);
-    }
   }
 
   #hold(object: Key, write: string, entry: Omit<HeldWrite<W>, "until">, hold: Hold): void {

@@ -1,5 +1,6 @@
 import { OVERRIDES_ANNOTATION } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
+import { setLatest } from "../api/latest-entries.ts";
 import type { SharedBy } from "./placement-view.ts";
 
 /** Texts that are equal for pods with the same spec, or with the same spec and labels. */
@@ -42,12 +43,7 @@ export class ShapeMap<T> {
   set(member: string, shape: string, value: T): void {
     const shapes = this.#members.get(member) ?? new Map<string, T>();
     this.#members.set(member, shapes);
-    shapes.delete(shape);
-    shapes.set(shape, value);
-    for (const oldest of shapes.keys()) {
-      if (shapes.size <= KEPT) break;
-      shapes.delete(oldest);
-    }
+    setLatest(shapes, shape, value, KEPT);
   }
 
   /** Returns false when there was nothing. */

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../api/label-selector.ts";
+import { setLatest } from "../api/latest-entries.ts";
 import { isBound, isLive } from "../pods/pod-state.ts";
 import { memberOf } from "../pods/proxy.ts";
 import { MemberCounts } from "./member-counts.ts";
@@ -34,13 +35,7 @@ export class SpreadCounts {
     this.#counted.set(namespace, known);
     const text = JSON.stringify(labelSelector);
     const counted = known.get(text) ?? this.#count(namespace, selectorOf(labelSelector));
-    // Keeps the most recently used selectors.
-    known.delete(text);
-    known.set(text, counted);
-    for (const oldest of known.keys()) {
-      if (known.size <= MOST_SELECTORS) break;
-      known.delete(oldest);
-    }
+    setLatest(known, text, counted, MOST_SELECTORS);
     return counted.pods.without(uid);
   }
 

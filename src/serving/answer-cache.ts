@@ -1,3 +1,4 @@
+import { setLatest } from "../api/latest-entries.ts";
 import type { Clock } from "../runtime/clock.ts";
 
 interface Entry<T> {
@@ -26,12 +27,7 @@ export class AnswerCache<T> {
     const known = this.#entries.get(key);
     if (known !== undefined && known.expiresAt > clock.now()) return known.answer;
     const entry: Entry<T> = { answer: ask(), expiresAt: Number.POSITIVE_INFINITY };
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= most) break;
-      this.#entries.delete(oldest);
-    }
+    setLatest(this.#entries, key, entry, most);
     entry.answer.then(
       (answer) => {
         entry.expiresAt = clock.now() + lifetimeMs(answer);

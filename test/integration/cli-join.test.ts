@@ -83,12 +83,12 @@ const traces = async (cluster: Cluster): Promise<string[]> => {
 
 const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
   joinByKubeconfig(
-    { name: "west", labels: {}, timeoutMs: 500, hostName: "host" },
+    { name: "west", labels: {}, types: [], definitions: false, timeoutMs: 500, hostName: "host" },
     {
       host: fault.in(hostConnection.client),
       member: { ...memberConnection, client: fault.in(memberConnection.client) },
       connectText: (text, as) => connections.openText(text, as),
-      role: await loadMemberRole(),
+      role: await loadMemberRole(false),
       signal: AbortSignal.timeout(60_000),
       report: () => {},
     },

@@ -27,8 +27,6 @@ const RELAYED = { annotations: { [RELAY_ANNOTATION]: "web" } };
 const AUTHOR = "relay-author";
 const RELAY = "system:serviceaccount:legation-relay:legation-relay";
 
-beforeAll(() => installRelay(hostCluster(), ADDRESSES));
-
 /** Returns the ports of a relayed Service's slices, by the Service's own. */
 async function portsOf({ namespace }: Scene, name: string): Promise<Map<string, number>> {
   const labelSelector = `kubernetes.io/service-name=${name},endpointslice.kubernetes.io/managed-by=${RELAY_SLICE_MANAGER}`;
@@ -42,7 +40,32 @@ const relayedPorts = (scene: Scene, name: string, count: number): Promise<Map<st
     return ports.size === count && ports;
   }, PATIENT);
 
+test("tells the author of a relayed Service that no relay is installed", async () => {
+  const scene = await makeScene(clients());
+  await scene.service("web");
+  await scene.run("web", { app: "web" });
+  await scene.service("far-web", { selector: {} }, RELAYED);
+  const event = await scene.saysOn("Service", "far-web", "no relay is installed on the host: legation install --relay");
+  expect(event.reason).toBe("NotRelayed");
+  // Its endpoints come with the relay.
+  await installRelay(hostCluster(), ADDRESSES);
+  await eventuallyPasses(async () => {
+    const { stdout } = await legationOn(
+      hostCluster(),
+      "status",
+      "service/far-web",
+      "-n",
+      scene.namespace,
+      "-o",
+      "json",
+    );
+    expect(JSON.parse(stdout)).toMatchObject({ clusters: [{ reaches: [{ how: "relay" }] }, {}] });
+  }, PATIENT);
+});
+
 describe("a relayed Service", () => {
+  beforeAll(() => installRelay(hostCluster(), ADDRESSES));
+
   test("leads to the replicas, by ports that are recorded and its own", async () => {
     const scene = await makeScene(clients());
     const { host } = clients();
@@ -183,6 +206,7 @@ describe("a relayed Service", () => {
 describe("the policy on relayed Services", () => {
   let namespace: string;
   beforeAll(async () => {
+    await installRelay(hostCluster(), ADDRESSES);
     namespace = (await makeScene(clients(), afterFile)).namespace;
     await allow(namespace, [
       { apiGroups: [""], resources: ["services"], verbs: ["create", "get", "patch"] },

@@ -20,7 +20,8 @@ export function reasonsOf(message: string): MemberReason[] {
 }
 
 // `placementExcludes` and `claimExcludes` say so of members that the author left out: nothing has to change there.
-const LEFT_OUT = /^not named by |^its labels do not match |, which the pod needs, is in /;
+const LEFT_OUT =
+  /^not named by |^its labels do not match |^no term of |^the pod's nodeSelector says |, which the pod needs, is in /;
 
 /**
  * Returns the shortest of the reasons in a message, and how many members have others. The same reason of all is told once. Members

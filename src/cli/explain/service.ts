@@ -1,6 +1,7 @@
 import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
 import { RELAY_ANNOTATION } from "../../api/keys.ts";
 import type { EndpointSlice, KubeEvent, Pod, Service, Stored } from "../../api/kubernetes.ts";
+import { relaysInMembers } from "../../api/relay.ts";
 import { addressKindOf } from "../../api/service-fields.ts";
 import { HOST_CONFIG_NAME, recordedHost } from "../../clusters/host-name.ts";
 import { hasWholeLabel } from "../../copies/objects.ts";
@@ -54,7 +55,7 @@ export interface ServiceInCluster {
 export interface ServiceFacts {
   readonly service: Stored<Service>;
   readonly slices: readonly Stored<EndpointSlice>[];
-  /** Those of the Service that a relayed one leads to. Undefined: it is not relayed. */
+  /** Those of the Service that a relayed one leads to, made for its selector. Undefined: it is not relayed. */
   readonly targets: readonly Stored<EndpointSlice>[] | undefined;
   /** Pods of the namespace that have a member. */
   readonly proxies: readonly Stored<Pod>[];
@@ -69,34 +70,49 @@ const HOST_NETWORK: Hidden = {
   right: `the right to get ConfigMap ${HOST_CONFIG_NAME} of Legation's namespace`,
 };
 
-/** Reads a Service, its endpoints and the members of its namespace. Rejects with `Failure` if there is none, else with KubeError. */
+interface ServiceName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Reads a Service and where its pods are. Rejects with `Failure` if there is none, else with KubeError. */
 export async function readService(
   client: ClusterClient,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
+  ref: ServiceName,
   signal: AbortSignal,
 ): Promise<ServiceStatus> {
-  const ref = { namespace, name };
+  const { facts, hidden } = await readServiceFacts(client, ref, signal);
+  const whole = hasWholeLabel(facts.service)
+    ? await readWholeObject(client, { word: "services", ...ref }, signal)
+    : undefined;
+  return { ...serviceStatus(facts), ...(whole === undefined ? {} : { whole }), hidden: hiddenLine(hidden) };
+}
+
+/** Reads a Service, its endpoints and the members of its namespace. Rejects like `readService`. */
+export async function readServiceFacts(
+  client: ClusterClient,
+  { namespace, name }: ServiceName,
+  signal: AbortSignal,
+): Promise<{ readonly facts: ServiceFacts; readonly hidden: readonly Hidden[] }> {
   const slicesOf = (service: string): Promise<Stored<EndpointSlice>[]> =>
     listAll(client, endpointSlices, { namespace, labelSelector: `${SERVICE_NAME_LABEL}=${service}`, signal });
-  const readFacts = () =>
-    Promise.all([
+  const readFacts = ({ metadata }: Stored<Service>) => {
+    const relay = metadata.annotations?.[RELAY_ANNOTATION];
+    return Promise.all([
       slicesOf(name),
+      relay === undefined ? undefined : slicesOf(relay),
       listAll(client, podResource, { namespace, labelSelector: OF_PROXIES, signal }),
       readable(findClusters(client, signal)),
       readable(recordedHost(client, signal)),
     ]);
-  const { object: service, told, facts } = await readWhole(client, { resource: services, ref }, readFacts, signal);
-  const [slices, proxies, clusters, host] = facts;
-  const relay = service.metadata.annotations?.[RELAY_ANNOTATION];
-  const targets = relay === undefined ? undefined : (await slicesOf(relay)).filter(isOfSelector);
-  const whole = hasWholeLabel(service)
-    ? await readWholeObject(client, { word: "services", ...ref }, signal)
-    : undefined;
-  const hidden = [...(clusters === undefined ? [MEMBERS] : []), ...(host === undefined ? [HOST_NETWORK] : [])];
+  };
+  const read = { resource: services, ref: { namespace, name } };
+  const { object: service, told, facts } = await readWhole(client, read, readFacts, signal);
+  const [slices, ofTarget, proxies, clusters, host] = facts;
+  const targets = ofTarget?.filter(isOfSelector);
   return {
-    ...serviceStatus({ service, slices, targets, proxies, clusters: clusters ?? [], network: host?.network, told }),
-    ...(whole === undefined ? {} : { whole }),
-    hidden: hiddenLine(hidden),
+    facts: { service, slices, targets, proxies, clusters: clusters ?? [], network: host?.network, told },
+    hidden: [...(clusters === undefined ? [MEMBERS] : []), ...(host === undefined ? [HOST_NETWORK] : [])],
   };
 }
 
@@ -164,9 +180,9 @@ type Way = { readonly how: ServiceWay } | { readonly why: string };
 
 function wayTo({ service, slices, targets }: ServiceFacts, [from, ofFrom]: InNetwork, [to, ofTo]: InNetwork): Way {
   if (targets !== undefined) {
-    if (from !== undefined) return { why: "a relayed Service leads from this cluster alone" };
-    if (slices.length === 0) return { why: "no relay is installed (legation install --relay)" };
-    return readyReplicas(slices) > 0 ? { how: "relay" } : { why: "no replica of legation relay is ready" };
+    if (from !== undefined && !hasReadyRelay(slices, from)) return { why: "no relay runs in it that is ready" };
+    if (readyReplicas(slices) > 0) return { how: "relay" };
+    return { why: "no replica of legation relay is ready (legation install --relay installs it)" };
   }
   if (!hasSelector(service)) return { how: from === to ? "local" : "address" };
   if (from === to) return { how: "local" };
@@ -175,6 +191,10 @@ function wayTo({ service, slices, targets }: ServiceFacts, [from, ofFrom]: InNet
   if (from === undefined)
     return { why: "it has their addresses, which lead there only if the pod networks are joined" };
   return { why: "the two are in no network together (spec.network)" };
+}
+
+function hasReadyRelay(slices: readonly Stored<EndpointSlice>[], member: string): boolean {
+  return slices.some((slice) => relaysInMembers(slice)[member]?.some(({ conditions }) => conditions.ready));
 }
 
 function readyReplicas(slices: readonly EndpointSlice[]): number {

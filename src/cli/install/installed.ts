@@ -23,6 +23,8 @@ export interface InstalledSettings {
   readonly access: { readonly address?: string } | undefined;
   /** Reports whether Services are relayed. */
   readonly relay: boolean;
+  /** Reports whether Legation implements the Multi-Cluster Services API. */
+  readonly mcs: boolean;
   /** The installed image, if its repository is not the manifests'. */
   readonly ownImage: string | undefined;
   readonly helmRelease?: HelmRelease | undefined;
@@ -48,7 +50,7 @@ export async function standing(
   const installed = manifest === undefined ? undefined : await client.find(deployments, ref, { signal });
   const [image, published] = [imageOf(installed), imageOf(manifest)];
   const isOwn = image !== undefined && published !== undefined && repositoryOf(image) !== repositoryOf(published);
-  const { name: clusterName, network } = await recordedHost(client, signal);
+  const { name: clusterName, network, mcs } = await recordedHost(client, signal);
   return {
     clusterName,
     network,
@@ -56,6 +58,7 @@ export async function standing(
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     access: await standingAccess(client, signal),
     relay: (await client.find(serviceAccounts, RELAY_ACCOUNT, { signal })) !== undefined,
+    mcs,
     ownImage: isOwn ? image : undefined,
     helmRelease: webhook === undefined ? undefined : helmReleaseOf(webhook),
   };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { HOST_CONFIG_NAME, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../clusters/host-name.ts";
+import { HOST_CONFIG_NAME, HOST_MCS_KEY, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../clusters/host-name.ts";
 import { deploymentSpec, VERSION_LABEL } from "../shared/deployment-image.ts";
 import type { Manifest } from "../shared/manifests.ts";
 
@@ -19,6 +19,8 @@ export interface InstallOptions {
   readonly clusterName: string;
   /** Network of the host's pods. Undefined: none that a member is in. */
   readonly network?: string | undefined;
+  /** Legation implements the Multi-Cluster Services API in joined networks. */
+  readonly mcs: boolean;
   readonly version: string;
 }
 
@@ -156,11 +158,11 @@ function labelled(manifest: Manifest): Manifest {
   return { ...manifest, metadata: { ...manifest.metadata, labels } };
 }
 
-function hostConfig({ clusterName, network = "" }: InstallOptions): Manifest {
+function hostConfig({ clusterName, network = "", mcs }: InstallOptions): Manifest {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE },
-    data: { [HOST_NAME_KEY]: clusterName, [HOST_NETWORK_KEY]: network },
+    data: { [HOST_NAME_KEY]: clusterName, [HOST_NETWORK_KEY]: network, [HOST_MCS_KEY]: `${mcs}` },
   };
 }

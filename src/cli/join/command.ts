@@ -4,7 +4,7 @@ import { z } from "zod";
 import { accessPrefixProblem } from "../../api/access.ts";
 import { networkOrNone } from "../../api/cluster.ts";
 import { GROUP } from "../../api/keys.ts";
-import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
+import { DEFAULT_HOST_NAME, recordedHost } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { duration, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests } from "../shared/manifests.ts";
@@ -146,8 +146,8 @@ export const command: Equip = equipped({
     const { terminal, signal } = session;
     const { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
     const host = await session.connect(options, "host");
-    const role = await loadMemberRole();
-    const hostName = (await recordedHostName(host.client, signal)) ?? DEFAULT_HOST_NAME;
+    const { name: hostName = DEFAULT_HOST_NAME, mcs } = await recordedHost(host.client, signal);
+    const role = await loadMemberRole(mcs);
     const agent = options.agent
       ? {
           hubAddress: options.hubAddress,

@@ -27,6 +27,8 @@ import { FIELD_MANAGER } from "./credentials.ts";
 import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
 
+const ruleList = z.array(z.looseObject({}));
+
 export interface HostAccount {
   readonly hostId: string;
   readonly hostName: string;
@@ -51,7 +53,7 @@ export function accessObjects(
     annotations: { [HOST_NAME_ANNOTATION]: hostName },
   };
   return {
-    role: role("ClusterRole", metadata, [...z.array(z.looseObject({})).parse(base.rules), ...ownRules(name)]),
+    role: role("ClusterRole", metadata, [...ruleList.parse(base.rules), ...ownRules(name)]),
     binding: roleBinding("ClusterRole", metadata),
     user: { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...metadata, namespace: SYSTEM_NAMESPACE } },
   };
@@ -117,9 +119,10 @@ export async function grantAccess(
   await waitForTypes(granted.types, hostId, context);
 }
 
-/** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */
-export async function loadMemberRole(): Promise<Manifest> {
+/** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. `mcs`: also those on imports. */
+export async function loadMemberRole(mcs: boolean): Promise<Manifest> {
   const role = (await shippedManifests("member")).find(({ kind }) => kind === clusterRoles.kind);
   if (role === undefined) throw new Error("manifests/member holds no ClusterRole");
-  return role;
+  const further = mcs ? await shippedManifests("member/mcs.yaml") : [];
+  return { ...role, rules: [role, ...further].flatMap(({ rules }) => ruleList.parse(rules)) };
 }

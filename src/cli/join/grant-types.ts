@@ -20,12 +20,12 @@ const PLACEMENT_RULES: Readonly<Record<string, readonly object[]>> = {
 export interface GrantedTypes {
   readonly types: readonly Resource<KubeObject>[];
   /** The host may also create and change the types' CustomResourceDefinitions. */
-  readonly definitions?: boolean | undefined;
+  readonly definitions: boolean;
 }
 
 /** Returns the role that gathers a host's rights on types, its binding, and roles for each type. All have the base role's metadata. */
 export function typeObjects(
-  { types, definitions = false }: GrantedTypes,
+  { types, definitions }: GrantedTypes,
   { hostId, metadata }: { readonly hostId: string; readonly metadata: Readonly<Record<string, unknown>> },
 ): readonly Manifest[] {
   const name = hostTypesName(hostId);

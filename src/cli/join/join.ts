@@ -17,7 +17,7 @@ import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
 import { typeObjects } from "./grant-types.ts";
 import { type PreparedAgent, prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
 import { impersonatingToken, impersonationRefused } from "./user-access.ts";
-import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
+import { type JoinContext, type JoinOptions, type ValidHost, validateHost, validateJoin } from "./validate.ts";
 
 /** Joins a member, anew or again. Writes the host last: a failed join leaves it as it was. Resolves to the Ready Cluster. */
 export async function joinByKubeconfig(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
@@ -117,7 +117,7 @@ export async function joinByManifest(
     role,
     user,
     binding,
-    ...typeObjects({ types: [] }, { hostId, metadata: role.metadata }),
+    ...typeObjects({ types: [], definitions: false }, { hostId, metadata: role.metadata }),
     ...(access === undefined
       ? []
       : accessAccountObjects(hostId, impersonationOf(joined?.status?.version), role.metadata)),
@@ -129,7 +129,7 @@ type AgentJoin = JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"
 
 function agentOf(
   options: AgentJoin,
-  { hostId, joined, access }: Pick<ValidJoin, "hostId" | "joined" | "access">,
+  { hostId, joined, access }: Pick<ValidHost, "hostId" | "joined" | "access">,
   context: HostContext,
 ): Promise<PreparedAgent> {
   const homeApi = leadsToHomeApi(options, joined);
@@ -146,7 +146,7 @@ function leadsToHomeApi({ agent, homeApiServer }: JoinOptions, joined: Pick<Clus
 /** Creates the Cluster, or adds the given settings to the one that joined before. */
 async function writeCluster(
   joinOptions: JoinOptions,
-  { memberUid, joined, access }: Pick<ValidJoin, "memberUid" | "joined" | "access">,
+  { memberUid, joined, access }: Pick<ValidHost, "memberUid" | "joined" | "access">,
   { host, signal }: HostContext,
   options: { readonly dryRun?: boolean },
 ): Promise<void> {

@@ -25,9 +25,9 @@ export interface JoinOptions {
   /** Network in which its pods and those of other clusters reach each other. Empty: none. Undefined: as before. */
   readonly network?: string | undefined;
   /** Types of which the host may have objects in the member, beside those of earlier joins. */
-  readonly types?: readonly TypeName[];
+  readonly types: readonly TypeName[];
   /** The host may also create and change the types' CustomResourceDefinitions there. */
-  readonly definitions?: boolean;
+  readonly definitions: boolean;
   readonly agent?:
     | {
         /** `HOST:PORT` at which the agent reaches the hub. Undefined: as the first join said. */
@@ -49,43 +49,32 @@ export interface JoinContext extends HostContext {
   readonly role: Manifest;
 }
 
-export interface ValidJoin {
+/** What the host says of a join before it. */
+export interface ValidHost {
   readonly hostId: string;
-  /** The member's identity: the uid of its kube-system namespace. Undefined for a member that is not at hand. */
-  readonly memberUid: string | undefined;
-  readonly types: readonly Resource<KubeObject>[];
-  /** The Cluster, when this very member has joined under the name before. */
+  /** The Cluster of the name, when there has been a join before. */
   readonly joined: Stored<Cluster> | undefined;
   /** How users of the host reach the member after the join. Undefined: they do not. */
   readonly access: AccessSpec | undefined;
   /** The Secret that the Cluster names, when an operator made it, and why it counts as such. `join` leaves it as it is. */
   readonly operatorsSecret: { readonly name: string; readonly why: string } | undefined;
+  /** The member's identity: the uid of its kube-system namespace. Undefined for a member that is not at hand. */
+  readonly memberUid?: string;
 }
 
 /** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
 export async function validateJoin(
-  { name, memberServer, agent, access: wish, types: typeNames = [], definitions = false }: JoinOptions,
-  { host, member: { client: member }, signal }: JoinContext,
-): Promise<ValidJoin> {
-  const hostId = await clusterId(host, signal);
-  const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
-  const identity = await identifyMember({ host, member, hostId, name }, joined, signal);
+  options: JoinOptions,
+  context: JoinContext,
+): Promise<ValidHost & { readonly types: readonly Resource<KubeObject>[] }> {
+  const { name, memberServer, types: typeNames, definitions } = options;
+  const { host, member, signal } = context;
+  const valid = await validateHost(options, context);
+  const { hostId, joined, operatorsSecret } = valid;
+  const identity = await identifyMember({ host, member: member.client, hostId, name }, joined, signal);
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
-  const access = accessAfter(wish, joined);
-  if (access !== undefined) await requireAccessServer(host, signal);
-  // A member gets definitions that it lacks.
-  const types = definitions
-    ? await findDefined(host, new Discovery(host, signal), typeNames, { verbs: COPY_VERBS, signal })
-    : await findTypes(new Discovery(member, signal), typeNames, { cluster: name, verbs: COPY_VERBS });
-  if (joined === undefined) {
-    await refuseTakenNode(host, name, signal);
-    await findJoinSecret(host, name, signal);
-    return { hostId, memberUid, types, joined, access, operatorsSecret: undefined };
-  }
-  const operatorsSecret = await findOperatorsSecret(host, joined, signal);
-  if (operatorsSecret !== undefined && agent !== undefined) throw noAgentFor(name, operatorsSecret);
   if (operatorsSecret !== undefined && memberServer !== undefined) {
     throw new Failure("refused", {
       object: `Cluster ${name}`,
@@ -93,25 +82,32 @@ export async function validateJoin(
       remedy: "leave out --member-server, and write the address into that Secret's kubeconfig",
     });
   }
-  return { hostId, memberUid, types, joined, access, operatorsSecret };
+  // A member gets definitions that it lacks.
+  const types = definitions
+    ? await findDefined(host, new Discovery(host, signal), typeNames, { verbs: COPY_VERBS, signal })
+    : await findTypes(new Discovery(member.client, signal), typeNames, { cluster: name, verbs: COPY_VERBS });
+  return { ...valid, memberUid, types };
 }
 
-/** Checks what can be wrong on the host before a join whose member is not at hand. Rejects with `Failure`. */
+/** Checks what can be wrong on the host, also before a join whose member is not at hand. Rejects with `Failure`. */
 export async function validateHost(
-  { name, access: wish }: JoinOptions,
+  { name, agent, access: wish }: JoinOptions,
   { host, signal }: HostContext,
-): Promise<ValidJoin> {
+): Promise<ValidHost> {
   const hostId = await clusterId(host, signal);
   const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
-  if (joined === undefined) await refuseTakenNode(host, name, signal);
-  const operatorsSecret = joined === undefined ? undefined : await findOperatorsSecret(host, joined, signal);
-  if (operatorsSecret !== undefined) throw noAgentFor(name, operatorsSecret);
+  if (joined === undefined) {
+    await refuseTakenNode(host, name, signal);
+    await findJoinSecret(host, name, signal);
+  }
+  const operatorsSecret = joined && (await findOperatorsSecret(host, joined, signal));
+  if (operatorsSecret !== undefined && agent !== undefined) throw noAgentFor(name, operatorsSecret);
   const access = accessAfter(wish, joined);
   if (access !== undefined) await requireAccessServer(host, signal);
-  return { hostId, memberUid: undefined, types: [], joined, access, operatorsSecret };
+  return { hostId, joined, access, operatorsSecret };
 }
 
-function noAgentFor(name: string, secret: NonNullable<ValidJoin["operatorsSecret"]>): Failure {
+function noAgentFor(name: string, secret: NonNullable<ValidHost["operatorsSecret"]>): Failure {
   return new Failure("refused", {
     object: `Cluster ${name}`,
     problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${secret.name} (${secret.why}), which no agent brings`,
@@ -193,7 +189,7 @@ async function findOperatorsSecret(
   host: ClusterClient,
   { metadata, spec }: Stored<Cluster>,
   signal: AbortSignal,
-): Promise<ValidJoin["operatorsSecret"]> {
+): Promise<ValidHost["operatorsSecret"]> {
   const { name, key = CLUSTER_DEFAULTS.credentialsKey } = spec.credentialsSecret;
   const wanted = credentialsSecretName(metadata.name);
   if (name !== wanted) return { name, why: `its name is not ${wanted}` };

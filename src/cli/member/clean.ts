@@ -6,6 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import {
+  apiVersionOf,
   deployments,
   kindName,
   namespaces,
@@ -82,17 +83,13 @@ class Cleaner {
   }
 
   async sweepObjects(): Promise<void> {
-    const { resources, unknown } = await this.#discovery.removable();
+    const { types: served, stale } = await this.#discovery.removable();
     let failed: KubeError | undefined;
-    for (const [apiVersion, error] of unknown) {
-      const [, group = ""] = apiVersion.split("/").reverse();
-      // A vanished resource holds nothing, and a forbidden one counts as a missing right.
-      if (mustAnswer(group) && !isKubeError(error, "Forbidden", "NotFound")) failed ??= error;
-      else this.#remains(`objects in ${apiVersion}`, "that API does not answer");
-    }
+    for (const version of stale) this.#remains(`objects in ${apiVersionOf(version)}`, "that API does not answer");
     const types = new Set(this.#context.types.map(kindName));
     const cluster = this.#context.types.filter(({ namespaced, plural }) => !namespaced && plural !== namespaces.plural);
-    for (const resource of [...resources, ...CLASS_KINDS.map((kind) => DEPENDENCIES[kind].resource), ...cluster]) {
+    const namespaced = served.map(({ resource }) => resource);
+    for (const resource of [...namespaced, ...CLASS_KINDS.map((kind) => DEPENDENCIES[kind].resource), ...cluster]) {
       try {
         await this.#sweep(resource);
       } catch (error) {

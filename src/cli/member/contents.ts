@@ -16,6 +16,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
+  apiVersionOf,
   customResourceDefinitions,
   endpointSlices,
   jobs,
@@ -51,10 +52,10 @@ export async function contentsOf(
   hostId: string,
   signal: AbortSignal,
 ): Promise<Contents> {
-  const { resources, unknown } = await discovery.removable();
+  const { types, stale } = await discovery.removable();
   const found: FoundObject[] = [];
-  const unread = [...unknown.keys()];
-  for (const resource of resources) {
+  const unread = stale.map(apiVersionOf);
+  for (const { resource } of types) {
     if (FOLLOWERS.has(resource.plural)) continue;
     try {
       // Reads all pages: a foreign object may follow many of this host's.

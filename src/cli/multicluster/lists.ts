@@ -4,11 +4,11 @@ import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { PAGE_SIZE } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
+import { readServed, type ServedType } from "../shared/discovery.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { hiddenLine } from "../shared/hidden.ts";
 import { didYouMean } from "../shared/suggestion.ts";
 import type { ReadCluster } from "./clusters.ts";
-import { readServedTypes } from "./served-types.ts";
 import { namesOfTypes, type TypeQuery, typesNamed } from "./type-names.ts";
 
 export interface ReadRequest {
@@ -62,9 +62,10 @@ export async function startReading(
     const detail = deadline.aborted ? noAnswer(request.timeoutMs) : error.detail;
     gaps.add(name, what === undefined ? detail : `${what}: ${detail}`);
   };
-  let served: Awaited<ReturnType<typeof readServedTypes>>;
+  let served: readonly ServedType[];
   try {
-    served = await readServedTypes(client, options);
+    const { types } = await readServed(client, options);
+    served = types.filter(({ verbs }) => verbs.includes("list") || verbs.includes("get"));
   } catch (error) {
     if (!isKubeError(error)) throw error;
     tell(error);

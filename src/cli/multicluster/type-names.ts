@@ -1,14 +1,6 @@
 import type { z } from "zod";
-import type { KubeObject } from "../../api/kubernetes.ts";
-import { kindName, type Resource } from "../../kube/resources.ts";
+import { oncePerGroup, type ServedType } from "../shared/discovery.ts";
 import { refusing } from "../shared/input.ts";
-
-export interface ServedType {
-  readonly resource: Resource<KubeObject>;
-  readonly singular: string;
-  readonly shortNames: readonly string[];
-  readonly categories: readonly string[];
-}
 
 /** Returns the types that a word names, as kubectl resolves it: category, plural, singular, kind or short name, with group. */
 export function typesNamed(served: readonly ServedType[], word: string): readonly ServedType[] {
@@ -39,15 +31,6 @@ export function namesOfTypes(served: readonly ServedType[]): readonly string[] {
 
 function hasName({ resource, singular }: ServedType, name: string): boolean {
   return [resource.plural, singular, resource.kind.toLowerCase()].includes(name);
-}
-
-function oncePerGroup(types: readonly ServedType[]): readonly ServedType[] {
-  const byName = new Map<string, ServedType>();
-  for (const type of types) {
-    const name = kindName(type.resource);
-    if (!byName.has(name)) byName.set(name, type);
-  }
-  return [...byName.values()];
 }
 
 /** A word for a type, and the names of the wanted objects; no names stand for all objects. */

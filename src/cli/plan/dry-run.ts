@@ -1,12 +1,12 @@
 import type { AnyObject } from "../../api/delegated-type.ts";
-import type { Namespace, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { failedAdmission, isOfQuota } from "../../controllers/api-refusal.ts";
 import { isUntryable } from "../../controllers/try-delegate.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { withoutObjectName } from "../../kube/messages.ts";
 import { namespaces, pods, type Resource } from "../../kube/resources.ts";
-import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
+import { allDependenciesOf, type DependencyKey, dependencyKey, namingField } from "../../pods/dependencies.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { WorkloadPods } from "../simulation/workloads.ts";
 import type { WrittenWorkload } from "./manifest.ts";
@@ -109,19 +109,12 @@ export async function dryRun(
   };
 }
 
-// The API server refuses a pod that names an object which it does not have.
-const NAMING_FIELDS: Partial<Record<DependencyKind, keyof PodSpec>> = {
-  ServiceAccount: "serviceAccountName",
-  PriorityClass: "priorityClassName",
-  RuntimeClass: "runtimeClassName",
-};
-
-/** Returns the fields of the pod that name an account or class which the manifest creates. */
+/** Returns the fields of the pod that name an account or class which the manifest creates: without one, it would be refused. */
 function namesOfCreated(pod: Stored<Pod>, created: ReadonlySet<DependencyKey>): Readonly<Record<string, string>> {
   const named = allDependenciesOf(pod).filter((dependency) => created.has(dependencyKey(dependency)));
   return Object.fromEntries(
     named.flatMap(({ kind, name }) => {
-      const field = NAMING_FIELDS[kind];
+      const field = namingField(kind);
       return field === undefined ? [] : [[field, name]];
     }),
   );

@@ -34,7 +34,7 @@ export async function findTypeNamed(
     const type = typeNamed(types, word, otherNames);
     return { resource: resourceOfType(type), type };
   }
-  const { served } = await new Discovery(host, signal).all();
+  const { types: served } = await new Discovery(host, signal).all();
   const resources = served.map(({ resource }) => resource);
   const resource = onlyNamed(resources, word, (each) => each);
   if (resource === undefined) {

@@ -1,38 +1,109 @@
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { ignoring, isKubeError, type KubeError } from "../../kube/errors.ts";
-import type { Resource } from "../../kube/resources.ts";
+import type { ClusterClient, RequestOptions } from "../../kube/client.ts";
+import { KubeError } from "../../kube/errors.ts";
+import { apiVersionOf, kindName, type Resource } from "../../kube/resources.ts";
 import { Failure } from "./failure.ts";
 
-const resourceList = z.object({
-  resources: z.array(
-    z.object({ name: z.string(), kind: z.string(), namespaced: z.boolean(), verbs: z.array(z.string()).default([]) }),
-  ),
+// KEP-3352: all groups in two answers. Kubernetes 1.30 and newer serve v2.
+const ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+// A member may send any text: a type's names are printed, and are part of paths.
+const NAME = /^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$/;
+const GROUP = /^[-.a-z0-9]*$/;
+// `metrics.k8s.io`, `custom.metrics.k8s.io`, `external.metrics.k8s.io`: they hold metrics alone.
+const METRICS_GROUP = /(^|\.)metrics\.k8s\.io$/;
+
+const texts = orEmpty(z.string());
+const resource = z.object({
+  resource: z.string(),
+  responseKind: z.object({ kind: z.string() }),
+  scope: z.string(),
+  singularResource: z.string().default(""),
+  shortNames: texts,
+  categories: texts,
+  verbs: texts,
+});
+const version = z.object({
+  version: z.string(),
+  freshness: z.string().default("Current"),
+  resources: orEmpty(resource),
+});
+const groupDiscoveryList = z.object({
+  kind: z.literal("APIGroupDiscoveryList"),
+  // The core group has no name.
+  items: orEmpty(z.object({ metadata: z.object({ name: z.string().default("") }), versions: orEmpty(version) })),
 });
 
-const METRICS_GROUP = "metrics.k8s.io";
-
-const groupVersion = z.object({ version: z.string() });
-const groupList = z.object({
-  groups: z.array(z.object({ name: z.string(), versions: z.array(groupVersion), preferredVersion: groupVersion })),
-});
-
-/** Reports whether an API group holds metrics only: `metrics.k8s.io`, `custom.metrics.k8s.io`, `external.metrics.k8s.io`. */
-function isMetricsGroup(group: string): boolean {
-  return group === METRICS_GROUP || group.endsWith(`.${METRICS_GROUP}`);
-}
-
-export interface Discovered {
+export interface ServedType {
   readonly resource: Resource<KubeObject>;
   readonly verbs: readonly string[];
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+}
+
+type GroupVersion = Pick<Resource<KubeObject>, "group" | "version">;
+
+export interface Served {
+  /** In the order of the API server's preference. */
+  readonly types: readonly ServedType[];
+  /** Versions of groups whose own server, behind the API server, does not answer: what it serves may have changed. */
+  readonly stale: readonly GroupVersion[];
+}
+
+/** Returns the schema of a list, which Go writes as null when it is empty. */
+function orEmpty<Item>(item: z.ZodType<Item>): z.ZodType<Item[]> {
+  return z.preprocess((value) => value ?? [], z.array(item));
+}
+
+/** Reads what an API server serves. Rejects with KubeError. */
+export async function readServed(client: ClusterClient, options: RequestOptions): Promise<Served> {
+  const answers = await Promise.all(
+    ["/api", "/apis"].map(async (path) => {
+      const parsed = groupDiscoveryList.safeParse(
+        await client.raw({ method: "GET", path, accept: ACCEPT, ...options }),
+      );
+      if (parsed.success) return parsed.data.items;
+      throw new KubeError("the answer is no aggregated discovery document; Kubernetes 1.30 or newer sends one", {
+        code: "BadAnswer",
+        cluster: client.cluster,
+        verb: "get",
+        resource: path,
+      });
+    }),
+  );
+  const versions = answers
+    .flat()
+    .flatMap(({ metadata: { name: group }, versions }) => versions.map((version) => ({ group, ...version })));
+  const types = versions.flatMap(({ group, version, resources }) =>
+    resources.map(({ resource, responseKind: { kind }, scope, singularResource, shortNames, categories, verbs }) => ({
+      resource: { group, version, plural: resource, kind, namespaced: scope === "Namespaced" },
+      verbs,
+      singular: singularResource,
+      shortNames,
+      categories,
+    })),
+  );
+  return {
+    types: types.filter(
+      ({ resource: { group, version, plural, kind } }) =>
+        GROUP.test(group) && [version, plural, kind].every((name) => NAME.test(name)),
+    ),
+    stale: versions.filter(({ freshness }) => freshness !== "Current"),
+  };
+}
+
+/** Returns the types without further versions of one. */
+export function oncePerGroup(types: readonly ServedType[]): readonly ServedType[] {
+  return [...Map.groupBy(types, ({ resource }) => kindName(resource)).values()].flatMap(([first]) => first ?? []);
 }
 
 /** Cached API discovery of one API server. */
 export class Discovery {
   readonly #client: ClusterClient;
   readonly #signal: AbortSignal;
-  readonly #groups = new Map<string, Promise<readonly Discovered[]>>();
+  #served: Promise<Served> | undefined;
 
   constructor(client: ClusterClient, signal: AbortSignal) {
     this.#client = client;
@@ -41,8 +112,11 @@ export class Discovery {
 
   /** Returns the resource of an apiVersion and kind. Undefined if the server does not serve it. */
   async find(apiVersion: string, kind: string): Promise<Resource<KubeObject> | undefined> {
-    const served = await ignoring(this.#groupVersion(apiVersion), "NotFound");
-    return served?.find(({ resource }) => resource.kind === kind)?.resource;
+    const { types } = await this.#read();
+    const found = types.find(({ resource }) => resource.kind === kind && apiVersionOf(resource) === apiVersion);
+    // The server may serve it later: this installation creates CRDs.
+    if (found === undefined) this.#served = undefined;
+    return found?.resource;
   }
 
   /** Returns the resource like `find`. Rejects with `Failure` if the server does not serve it. */
@@ -57,63 +131,26 @@ export class Discovery {
   }
 
   /** Returns every namespaced resource whose objects can be listed and deleted, like `all`. */
-  async removable(): Promise<{
-    readonly resources: readonly Resource<KubeObject>[];
-    readonly unknown: ReadonlyMap<string, KubeError>;
-  }> {
-    const { served, unknown } = await this.all();
-    const resources = served
-      .filter(({ resource, verbs }) => resource.namespaced && verbs.includes("list") && verbs.includes("delete"))
-      .map(({ resource }) => resource);
-    return { resources, unknown };
+  async removable(): Promise<Served> {
+    const { types, stale } = await this.all();
+    const isRemovable = ({ resource, verbs }: ServedType): boolean =>
+      resource.namespaced && verbs.includes("list") && verbs.includes("delete");
+    return { types: types.filter(isRemovable), stale };
   }
 
-  /** Returns every resource once, preferably in its group's preferred version. `unknown`: versions that failed. */
-  async all(): Promise<{
-    readonly served: readonly Discovered[];
-    readonly unknown: ReadonlyMap<string, KubeError>;
-  }> {
-    const answer = groupList.parse(await this.#client.raw({ method: "GET", path: "/apis", signal: this.#signal }));
-    const groupVersions = answer.groups
-      .filter(({ name }) => !isMetricsGroup(name))
-      .flatMap(({ name, versions, preferredVersion }) =>
-        [preferredVersion, ...versions].map(({ version }) => `${name}/${version}`),
-      );
-    const served = new Map<string, Discovered>();
-    const unknown = new Map<string, KubeError>();
-    for (const apiVersion of new Set(["v1", ...groupVersions])) {
-      try {
-        for (const found of await this.#groupVersion(apiVersion)) {
-          const name = `${found.resource.group}/${found.resource.plural}`;
-          if (!served.has(name)) served.set(name, found);
-        }
-      } catch (error) {
-        if (!isKubeError(error) || this.#signal.aborted) throw error;
-        unknown.set(apiVersion, error);
-      }
-    }
-    return { served: [...served.values()], unknown };
+  /** Returns every resource but metrics once, preferably in its group's preferred version. */
+  async all(): Promise<Served> {
+    const { types, stale } = await this.#read();
+    const unread = new Set(stale.map(apiVersionOf));
+    const hasObjects = ({ group }: GroupVersion): boolean => !METRICS_GROUP.test(group);
+    return {
+      types: oncePerGroup(types.filter(({ resource }) => hasObjects(resource) && !unread.has(apiVersionOf(resource)))),
+      stale: stale.filter(hasObjects),
+    };
   }
 
-  #groupVersion(apiVersion: string): Promise<readonly Discovered[]> {
-    const known = this.#groups.get(apiVersion);
-    if (known !== undefined) return known;
-    const asked = this.#ask(apiVersion);
-    this.#groups.set(apiVersion, asked);
-    // The server may serve a missing group later: this installation creates CRDs.
-    asked.catch(() => this.#groups.delete(apiVersion));
-    return asked;
-  }
-
-  async #ask(apiVersion: string): Promise<readonly Discovered[]> {
-    const [version = "", group = ""] = apiVersion.split("/").reverse();
-    const path = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
-    const { resources } = resourceList.parse(await this.#client.raw({ method: "GET", path, signal: this.#signal }));
-    return resources
-      .filter(({ name }) => !name.includes("/"))
-      .map(({ name, kind, namespaced, verbs }) => ({
-        resource: { group, version, plural: name, kind, namespaced },
-        verbs,
-      }));
+  #read(): Promise<Served> {
+    this.#served ??= readServed(this.#client, { signal: this.#signal });
+    return this.#served;
   }
 }

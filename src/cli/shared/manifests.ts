@@ -50,13 +50,14 @@ export function shippedManifests(folder = ""): Promise<Manifest[]> {
 /** Returns the manifests with those of the further parts that are installed. */
 export async function withParts(
   own: readonly Manifest[],
-  parts: { readonly access: boolean; readonly relay: boolean },
+  parts: { readonly access: boolean; readonly relay: boolean; readonly mcs: boolean },
 ): Promise<readonly Manifest[]> {
-  const { access, relay } = parts;
+  const { access, relay, mcs } = parts;
   return [
     ...own,
     ...(access ? await shippedManifests("access") : []),
     ...(relay ? await shippedManifests("relay") : []),
+    ...(mcs ? await shippedManifests("mcs") : []),
   ];
 }
 

@@ -76,16 +76,14 @@ export async function findTypes(
   { cluster, verbs }: { readonly cluster: string; readonly verbs: readonly string[] },
 ): Promise<readonly Resource<KubeObject>[]> {
   if (names.length === 0) return [];
-  const { served } = await discovery.all();
+  const { types } = await discovery.all();
   return names.map((name) => {
-    const found = served.find(({ resource }) => kindName(resource) === kindName(name));
+    const found = types.find(({ resource }) => kindName(resource) === kindName(name));
     const object = `${cluster}: ${kindName(name)}`;
     if (found === undefined) {
-      const remedy = instead(
-        name,
-        served.map(({ resource }) => resource),
-      );
-      throw new Failure("refused", { object, problem: "the API server does not serve this type", remedy });
+      const served = types.map(({ resource }) => resource);
+      const problem = "the API server does not serve this type";
+      throw new Failure("refused", { object, problem, remedy: instead(name, served) });
     }
     const lacking = verbs.filter((verb) => !found.verbs.includes(verb));
     if (lacking.length === 0) return found.resource;

@@ -26,15 +26,13 @@ export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Sto
     ...ofJobs.filter(isFinished).map((job): JobRow => {
       const { metadata, spec, status } = job;
       const owner = controllerOf({ metadata });
-      const end = endOf(status);
       return {
         kind: "Job",
         namespace: metadata.namespace ?? "",
         name: metadata.name,
         asks: asks(metadata.annotations, spec?.template?.metadata?.annotations),
         ...(owner?.kind === "CronJob" ? { cronJob: owner.name } : {}),
-        state: `${end}: ${doneText(status?.succeeded ?? 0, spec?.completions)}`,
-        hasFailed: end === "Failed",
+        state: `${endOf(status)}: ${doneText(status?.succeeded ?? 0, spec?.completions)}`,
       };
     }),
     ...ofCronJobs.map(({ metadata, spec, status }): JobRow => {
@@ -50,7 +48,6 @@ export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Sto
           jobTemplate?.spec?.template?.metadata?.annotations,
         ),
         state: `${spec?.suspend === true ? "suspended, " : ""}runs at ${spec?.schedule ?? "?"}${last ? `, last ${last}` : ""}`,
-        hasFailed: false,
       };
     }),
   ];

@@ -59,8 +59,6 @@ export interface WholeRow {
   /** Undefined for a type that is not namespaced. */
   readonly namespace: string | undefined;
   readonly name: string;
-  /** RFC 3339. */
-  readonly created: string;
   readonly isEnding: boolean;
   readonly members: readonly WholeShare[];
 }
@@ -72,8 +70,6 @@ export interface WholeShare {
   readonly tone: PodRow["state"];
   readonly state: string;
   readonly message?: string | undefined;
-  /** RFC 3339. */
-  readonly since?: string | undefined;
   /** Completions that a Job wants of the member, and those that are done. */
   readonly wanted?: number | undefined;
   readonly has?: number | undefined;
@@ -171,7 +167,6 @@ export interface JobRow {
   /** The CronJob that made the Job. */
   readonly cronJob?: string;
   readonly state: string;
-  readonly hasFailed: boolean;
 }
 
 /** A Service of the host. */

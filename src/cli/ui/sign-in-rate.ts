@@ -1,3 +1,4 @@
+import { setLatest } from "../../api/latest-entries.ts";
 import { TokenBucket } from "../../kube/limits.ts";
 
 // A team behind one Ingress, which nothing trusts, signs in at once in the morning; an attacker gets few guesses.
@@ -13,10 +14,7 @@ export class SignInRate {
   /** Counts an attempt. Returns the seconds after which the next one is taken; undefined if this one is. */
   refusedFor(address: string, now: number): number | undefined {
     const bucket = this.#buckets.get(address) ?? new TokenBucket(1_000 / ATTEMPT_AGAIN_AFTER_MS, BURST, now);
-    this.#buckets.delete(address);
-    this.#buckets.set(address, bucket);
-    const [oldest] = this.#buckets.keys();
-    if (this.#buckets.size > MOST_ADDRESSES && oldest !== undefined) this.#buckets.delete(oldest);
+    setLatest(this.#buckets, address, bucket, MOST_ADDRESSES);
     return bucket.reserve(now, 0) === undefined ? ATTEMPT_AGAIN_AFTER_MS / 1_000 : undefined;
   }
 }

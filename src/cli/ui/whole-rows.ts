@@ -19,12 +19,11 @@ const TONES: Readonly<Record<string, WholeShare["tone"]>> = {
 export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<DelegatedType>): WholeRow {
   return {
     ...rowOf(object, { type: type.metadata.name, kind: type.spec.kind }),
-    members: (membersOfObject(object) ?? []).map(({ member, state, health, message, since }) => ({
+    members: (membersOfObject(object) ?? []).map(({ member, state, health, message }) => ({
       member,
       tone: TONES[state] ?? (health === "False" ? "failed" : "running"),
       state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,
       message,
-      since,
     })),
   };
 }
@@ -49,8 +48,8 @@ export function wholeJobRow(job: Stored<Job>): WholeRow {
 }
 
 function rowOf({ metadata }: Stored<KubeObject>, of: Pick<WholeRow, "type" | "kind">): Omit<WholeRow, "members"> {
-  const { uid, name, namespace, creationTimestamp: created = "", deletionTimestamp } = metadata;
-  return { uid, ...of, namespace, name, created, isEnding: deletionTimestamp !== undefined };
+  const { uid, name, namespace, deletionTimestamp } = metadata;
+  return { uid, ...of, namespace, name, isEnding: deletionTimestamp !== undefined };
 }
 
 function toneOf(state: string, isOver: boolean): WholeShare["tone"] {

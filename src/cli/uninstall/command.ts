@@ -21,7 +21,7 @@ export const command: Equip = equipped({
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client: host } = await session.connect(options, "host");
-    const manifests = await withParts(await shippedManifests(), { access: true, relay: true });
+    const manifests = await withParts(await shippedManifests(), { access: true, relay: true, mcs: true });
     const result = await uninstall(manifests, options, { host, signal, report: (line) => terminal.progress(line) });
     const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
     const optedIn =

@@ -1,6 +1,8 @@
 import {
   clusterOfNode,
   HOST_LABEL,
+  MANAGED_BY,
+  MANAGED_BY_LABEL,
   NODE_LEASE_NAMESPACE,
   SYSTEM_NAMESPACE,
   TYPE_ROLE_LABEL,
@@ -13,7 +15,8 @@ import { isFinished } from "../../copies/jobs.ts";
 import { SLICE_MANAGER_LABEL } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { endpointSlices, leases, nodes, secrets } from "../../kube/resources.ts";
+import { ServedResource } from "../../kube/optional-resource.ts";
+import { endpointSlices, leases, nodes, secrets, serviceImports } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
@@ -24,7 +27,7 @@ import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
-import { findClusters, namespacedName, unfinished } from "../shared/reading.ts";
+import { clusterId, findClusters, namespacedName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import {
   type RemovalContext,
@@ -117,9 +120,20 @@ export async function uninstall(
   // Their Services stay, and would lead to addresses that other pods get.
   const relayed = { labelSelector: `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`, signal };
   for (const slice of await listAll(host, endpointSlices, relayed)) await removeAndWait(endpointSlices, slice, removal);
+  await removeImports(removal);
   await removeFurtherNamespaces(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };
+}
+
+/** Removes ServiceImports, which own their Services and slices. Those of another host stay. */
+async function removeImports(removal: RemovalContext): Promise<void> {
+  const { host, signal } = removal;
+  const resource = await new ServedResource(host, serviceImports).find(signal);
+  if (resource === undefined) return;
+  const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY},${HOST_LABEL}=${await clusterId(host, signal)}`;
+  for (const each of await listAll(host, resource, { labelSelector, signal }))
+    await removeAndWait(resource, each, removal);
 }
 
 function refuseRunning({ pods, jobs }: Finishing, force: boolean, more: string): void {

@@ -301,7 +301,6 @@ export class ClaimController implements PodCopier {
     const classes = member?.cluster.spec.storageClasses;
     const heldWrites = this.#guard.of(key);
     return {
-      ref: objectRef(key),
       host: identity,
       ...(claim === undefined ? {} : { claim }),
       copies,

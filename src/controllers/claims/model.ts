@@ -1,4 +1,4 @@
-import type { ObjectRef, PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
+import type { PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
 import type { StorageClasses } from "../../copies/claims.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
@@ -31,7 +31,6 @@ export interface MemberClaim {
 }
 
 export interface Observed {
-  readonly ref: ObjectRef;
   readonly host: HostIdentity;
   readonly claim?: Stored<PersistentVolumeClaim>;
   readonly copies: readonly MemberClaim[];

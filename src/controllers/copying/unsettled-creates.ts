@@ -1,3 +1,4 @@
+import { setUntilEnded } from "../../api/latest-entries.ts";
 import { CREATE_ENDS_MS } from "../../kube/request-ends.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { leavesUncertain } from "../api-refusal.ts";
@@ -16,12 +17,7 @@ export class UnsettledCreates<Key extends string> {
   note(key: Key, error: unknown): void {
     if (!leavesUncertain(error) || error.verb !== "create" || error.resource === "namespaces") return;
     const now = this.#clock.now();
-    this.#endAt.delete(key);
-    this.#endAt.set(key, now + CREATE_ENDS_MS);
-    for (const [oldest, endAt] of this.#endAt) {
-      if (now < endAt) break;
-      this.#endAt.delete(oldest);
-    }
+    setUntilEnded(this.#endAt, key, now + CREATE_ENDS_MS, (endAt) => endAt <= now);
   }
 
   /** Returns when the creates of an object have surely ended; epoch ms. Undefined if they have. */

@@ -1,5 +1,6 @@
 import { OUTDATED_ANNOTATION, WISHES_LABEL, WISHES_VALUE } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { setLatest } from "../../api/latest-entries.ts";
 import { isWish, WISHING_KINDS, type WorkloadRef } from "../../api/workload-wishes.ts";
 import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -107,11 +108,7 @@ export class WorkloadWishes implements PodWishes {
       if (signal.aborted || this.find(namespace, workload) !== undefined) return;
       const place = { namespace, name: workload.name };
       const found = await findByList(host, WISHING[workload.kind], place, signal, { metadataOnly: true });
-      this.#read.set(key, found === undefined ? { annotations: {} } : workloadIn(wishesOnly(found)));
-      for (const oldest of this.#read.keys()) {
-        if (this.#read.size <= KEPT) break;
-        this.#read.delete(oldest);
-      }
+      setLatest(this.#read, key, found === undefined ? { annotations: {} } : workloadIn(wishesOnly(found)), KEPT);
       onChange(namespace);
     } catch (err) {
       if (!signal.aborted) log.debug({ err, namespace, workload }, "cannot read the workload of a pod");

@@ -139,8 +139,7 @@ export class HomeApiController {
 
   #observe(key: ObjectKey): Observed | undefined {
     const proxy = this.#options.proxies.get(key);
-    const ref = objectRef(key);
-    const { namespace = "" } = ref;
+    const { namespace = "" } = objectRef(key);
     const delegates = this.#options.registry.holders(key).flatMap((member) => {
       const delegate = member.delegates.get(key);
       if (delegate === undefined || proxy === undefined) return [];
@@ -158,7 +157,7 @@ export class HomeApiController {
     const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
     const notBefore = this.#guard.heldUntil(key, TOKEN);
     const issued = this.#issued.get(key);
-    return { ref, proxy, delegates, ...defined({ untold, notBefore, issued }) };
+    return { proxy, delegates, ...defined({ untold, notBefore, issued }) };
   }
 
   /** Returns undefined if the author chose that, or the namespace was told lately. */

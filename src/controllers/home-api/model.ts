@@ -1,4 +1,4 @@
-import type { ObjectRef, Pod, Secret, Stored } from "../../api/kubernetes.ts";
+import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
 
 export interface DelegateView {
   readonly member: string;
@@ -22,7 +22,6 @@ export interface IssuedTokens {
 }
 
 export interface Observed {
-  readonly ref: ObjectRef;
   readonly proxy: Stored<Pod>;
   readonly delegates: readonly DelegateView[];
   readonly issued?: IssuedTokens;

@@ -1,4 +1,5 @@
 import type { KubeEvent } from "../../api/kubernetes.ts";
+import { setLatest } from "../../api/latest-entries.ts";
 import { TokenBucket } from "../../kube/limits.ts";
 
 // Twice the limit of client-go's EventSourceObjectSpamFilter for one source and object (25 at once, then one in five minutes): once for
@@ -31,12 +32,7 @@ export class SpamFilter {
   #take(key: string, now: number): boolean {
     const { tokens, at } = this.#buckets.get(key) ?? { tokens: BURST, at: now };
     const left = Math.min(BURST, tokens + (now - at) / REFILL_MS);
-    this.#buckets.delete(key);
-    this.#buckets.set(key, { tokens: left < 1 ? left : left - 1, at: now });
-    for (const oldest of this.#buckets.keys()) {
-      if (this.#buckets.size <= KEPT) break;
-      this.#buckets.delete(oldest);
-    }
+    setLatest(this.#buckets, key, { tokens: left < 1 ? left : left - 1, at: now }, KEPT);
     return left >= 1;
   }
 

@@ -40,6 +40,7 @@ export interface RelayControllerOptions extends ControllerOptions {
   readonly events: Events<ControllerEvents>;
 }
 
+const NO_RELAY = `annotation ${RELAY_ANNOTATION}: no relay is installed on the host: legation install --relay`;
 const WRITE = "slices";
 const SERVICE_INDEX = "service";
 
@@ -60,6 +61,7 @@ export class RelayController {
   constructor(options: RelayControllerOptions) {
     this.#options = options;
     const { host: client, clock, log, events } = options;
+    events.on("relayed", () => this.#follow());
     this.#guard = new WriteGuard({ clock });
     const shared = { client, resource: endpointSlices, clock, log };
     const relays = (namespace: string, service: string): Reflector<EndpointSlice> =>
@@ -119,7 +121,7 @@ export class RelayController {
     return [this.#replicas, this.#inMembers, this.#slices, this.#services];
   }
 
-  /** Reads Services from the first replica or slice on: a host without a relay pays for no watch of all its Services. */
+  /** Reads Services from the first replica, slice or relayed Service on: other hosts pay for no watch of all their Services. */
   #follow(): void {
     if (this.#following) return;
     this.#following = true;
@@ -181,12 +183,19 @@ export class RelayController {
       );
     return {
       service,
-      wanted: service === undefined ? [] : slicesOf(service, recorded, replicas, inMembers),
+      // Without a relay nothing may be written, and slices keep the ports for the next one.
+      wanted:
+        service === undefined ? [] : this.#isInstalled ? slicesOf(service, recorded, replicas, inMembers) : slices,
       slices,
       problem,
       told: problem !== undefined && this.#options.recorder.isRecorded(toldKey(key, problem)),
       heldUntil: this.#guard.heldUntil(key, WRITE),
     };
+  }
+
+  /** The Service of an installed relay has a slice, also without a replica. */
+  get #isInstalled(): boolean {
+    return this.#replicas.store.list().length > 0;
   }
 
   #problem({ metadata, spec }: Stored<Service>): string | undefined {
@@ -199,6 +208,7 @@ export class RelayController {
       return `${annotation}: the Service ${name} has no spec.selector, so it has no pods; name one that selects pods`;
     const wanted = (spec?.ports ?? []).map(({ port, targetPort = port }) => targetPort);
     const missing = wanted.find((each) => portOf(target, each) === undefined);
+    if (missing === undefined && !this.#isInstalled) return NO_RELAY;
     return missing === undefined
       ? undefined
       : `spec.ports: the Service ${name} has no port ${missing}; write one of its ports, by number or name, as targetPort`;

@@ -1,4 +1,4 @@
-import { DELEGATE_UID_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION, RELAY_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -36,6 +36,8 @@ const SERVICE_INDEX = "service";
 
 export interface ServiceOptions extends PodCopierOptions {
   readonly networks: JoinedNetworks;
+  /** Legation itself exports from members of a network. */
+  readonly mcs: boolean;
 }
 
 /** Gives each member the Services by whose names its pods find each other. */
@@ -87,6 +89,7 @@ export class ServiceController implements PodCopier {
         },
         onSource: (kind, object) => {
           if (kind !== SERVICE) return;
+          if (object.metadata.annotations?.[RELAY_ANNOTATION] !== undefined) options.events.emit("relayed");
           for (const slice of this.#slicesOf(object)) this.#copier.enqueueConcerned(this.#copier.nameOf(SLICE, slice));
         },
         onSources: () => {
@@ -113,6 +116,7 @@ export class ServiceController implements PodCopier {
     this.#exports = new ExportController({
       ...options,
       copier: this.#copier,
+      exportsItself: (member) => options.mcs && this.#networks.isJoined(member),
       counts: (member, namespace, name) =>
         this.#placements.any(member, namespace) ||
         this.#ofWhole.has(copyKey({ member, kind: SERVICE, namespace, name })),
@@ -147,6 +151,7 @@ export class ServiceController implements PodCopier {
     if (areAny !== this.#wereAnyJoined) this.#copier.sources.renew(SLICE, "");
     this.#wereAnyJoined = areAny;
     for (const member of this.#options.registry.members()) this.#copier.onMember(member);
+    this.#exports.onRead();
   }
 
   onConnection(member: Member): void {

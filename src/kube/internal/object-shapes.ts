@@ -172,7 +172,13 @@ export const networkPolicyShape: JsonCheck = optional({
 });
 
 export const serviceExportShape: JsonCheck = optional({
+  spec: orNull(optional({ exportedLabels: map(text), exportedAnnotations: map(text) })),
   status: orNull(optional({ conditions: orNull(list(condition)) })),
+});
+
+export const serviceImportShape: JsonCheck = optional({
+  spec: optional({ type: text, ports: list(object), ips: list(text), ipFamilies: list(text) }),
+  status: orNull(optional({ clusters: orNull(list(fields({ cluster: text }))), conditions: orNull(list(condition)) })),
 });
 
 export const clusterProfileShape: JsonCheck = optional({

@@ -3,17 +3,21 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { RELAY_SLICE_MANAGER } from "../../../src/api/relay.ts";
 import { endpointSlices, pods, services } from "../../../src/kube/resources.ts";
 import { conditionOf } from "../../../src/pods/pod-state.ts";
+import { freePort } from "../../support/clusters/ports.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
+import { hostCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { metricsOf } from "../../support/harness/metrics-of.ts";
 import { podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { type Diagnosis, doctor, remedyOf, UNHURRIED } from "../../support/legation/doctor.ts";
+import { legationOn } from "../../support/legation/process.ts";
 import { installRelay, type RelayReplica, relayReplica, runMemberRelay } from "../../support/legation/relay.ts";
 import { ask, LARGE, open, WEB_PORTS, webPod } from "../../support/streams/web-server.ts";
 
@@ -74,8 +78,13 @@ onRealNodes((realNodes) => {
     [first, second] = [await relayReplica(legation, FIRST), await relayReplica(legation, SECOND, ["--drain=3s"])];
     await Promise.all([first, second].map(({ process }) => process.start()));
     ports = await portsOf("far-web");
-    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).text).toBe("web-0\n"), PATIENT);
+    await isCarried();
   }, 300_000);
+
+  /** Waits until a new connection reaches a pod. */
+  async function isCarried(): Promise<void> {
+    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).status).toBe(200), PATIENT);
+  }
 
   test("leads a Service to the replicas, each at the same ports", async () => {
     const { client, namespace } = place;
@@ -167,6 +176,20 @@ onRealNodes((realNodes) => {
     ).toBeGreaterThan(0);
   });
 
+  test("has its way probed by `legation doctor --service`", async () => {
+    const probe = (service: string): Promise<Diagnosis> => doctor(UNHURRIED, `--service=${place.namespace}/${service}`);
+    const [open, closed, direct] = [await probe("far-web:web"), await probe("far-web:closed"), await probe("web:80")];
+    expect(open.states("west, by the way of legation relay: pod web-0")).toEqual(["OK"]);
+    expect(remedyOf(closed, "connection refused")).toContain("listens on that port");
+    const silent = await doctor("--timeout=5s", `--service=${place.namespace}/web:9001`);
+    expect(silent.states("west: pod web-0")).toEqual(["WARN"]);
+    expect(direct.states("its own pods: pod web-0")).toEqual(["OK"]);
+    expect(direct.states("west: pod web-0")).toEqual(["OK"]);
+    expect(remedyOf(await probe("web:closed"), "west: pod web-0")).toContain("at all addresses");
+    const wrong = await legationOn(hostCluster(), "doctor", `--service=${place.namespace}/web:81`);
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/has no port 81\s+its ports are 80, 9000/) });
+  });
+
   test("counts open connections", async () => {
     const counted = async (): Promise<number | undefined> =>
       (await metricsOf(first.healthPort))('legation_relay_open_connections{cluster="west"}');
@@ -200,6 +223,25 @@ onRealNodes((realNodes) => {
     await eventuallyPasses(async () => expect([...(await sameClient())]).toEqual([other]), PATIENT);
   });
 
+  test("ends streams with the leading controller, and carries new connections by the next one", async () => {
+    const { controller, another } = realNodes().legation;
+    const next = await another("controller", ["--identity=next", `--kubelet-listen=127.0.0.1:${await freePort()}`]);
+    await next.start();
+    onTestFinished(async () => {
+      await next.stop();
+      await controller.start();
+      await isCarried();
+    });
+    const socket = await open(port("echo"));
+    socket.write("a");
+    await once(socket, "data");
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    await controller.stop();
+    await closed;
+    await isCarried();
+    expect(next.log()).toContain("controllers started");
+  });
+
   test("carries connections of a member's pods, by a relay there", async () => {
     const { legation, inMember } = realNodes();
     const west = inMember(place);
@@ -226,14 +268,20 @@ onRealNodes((realNodes) => {
     await ended;
     await first.process.start();
     expect(await portsOf("far-web")).toEqual(ports);
-    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).status).toBe(200), PATIENT);
+    await isCarried();
   });
 
-  test("lets open connections go on when it is asked to end, and takes no new ones", async () => {
+  test("lets open connections go on when it is asked to end, and fails no client that still comes", async () => {
     const socket = await open(port("echo"), SECOND);
     socket.write("before\n");
     expect(String((await once(socket, "data"))[0])).toBe("before\n");
     const stopped = second.process.stop();
+    // kube-proxy leads clients to it until it has heard.
+    const forgotten = performance.now() + 1_000;
+    while (performance.now() < forgotten) {
+      expect((await ask(port("web"), "/name", undefined, SECOND)).status).toBe(200);
+      expect((await ask(port("web"), "/name")).status).toBe(200);
+    }
     await eventuallyPasses(async () => {
       await expect(open(port("echo"), SECOND)).rejects.toMatchObject({ code: "ECONNREFUSED" });
     }, PATIENT);

@@ -1,5 +1,6 @@
 import * as known from "../../../src/kube/resources.ts";
 import { apiVersionOf, kindName } from "../../../src/kube/resources.ts";
+import { discoveryDocument } from "../builders/discovery.ts";
 import type { ServedResource } from "./refusal.ts";
 
 /** The built-in resources, and those that clients asked for or tests defined; discovery names them. */
@@ -42,6 +43,16 @@ export class Resources {
   /** Finds a resource by its plural. */
   ofPlural(plural: string): ServedResource | undefined {
     return [...this.#defined.values()].find((resource) => resource.plural === plural);
+  }
+
+  /** Returns the aggregated discovery document of a path: undefined for another path. */
+  aggregated(path: string): object | undefined {
+    if (path !== "/api" && path !== "/apis") return undefined;
+    const served = [...this.#defined.values()].filter((resource) => this.isServed(resource));
+    return discoveryDocument(
+      path,
+      served.map((resource) => ({ ...resource, verbs: VERBS })),
+    );
   }
 
   /** Returns the discovery document of a path: undefined for another path, or a group that is not served. */

@@ -40,7 +40,8 @@ export function answerTo(server: ApiServer, request: RestRequest, by: string): o
   const { pathname, searchParams: query } = new URL(request.path, "http://localhost");
   if (pathname === "/readyz" || pathname === "/livez") return "ok";
   if (pathname === "/version") return server.kubernetesVersion;
-  const discovery = server.resources.discovery(pathname);
+  const isAggregated = request.accept?.includes("as=APIGroupDiscoveryList") === true;
+  const discovery = isAggregated ? server.resources.aggregated(pathname) : server.resources.discovery(pathname);
   if (discovery !== undefined) return discovery;
   const { resource, namespace, name, subresource } = routeOf(server, pathname);
   const place = { ...(namespace === undefined ? {} : { namespace }), name: name ?? "" };

@@ -7,6 +7,47 @@ interface ServedGroup {
   readonly versions: Readonly<Record<string, readonly string[]>>;
 }
 
+/** A type as aggregated discovery tells of it. */
+export interface TypeServed {
+  readonly group?: string;
+  readonly version?: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced?: boolean;
+  readonly verbs?: readonly string[];
+  readonly shortNames?: readonly string[];
+  /** The server of its version does not answer. */
+  readonly isStale?: boolean;
+}
+
+/** The aggregated discovery document of `/api` or `/apis` with these types, the preferred versions first. */
+export function discoveryDocument(path: string, types: readonly TypeServed[]): object {
+  const ofPath = types.filter(({ group = "" }) => (group === "" ? "/api" : "/apis") === path);
+  const items = [...Map.groupBy(ofPath, ({ group = "" }) => group)].map(([name, ofGroup]) => ({
+    metadata: { name },
+    versions: [...Map.groupBy(ofGroup, ({ version = "v1" }) => version)].map(([version, ofVersion]) => ({
+      version,
+      freshness: ofVersion.some(({ isStale = false }) => isStale) ? "Stale" : "Current",
+      resources: ofVersion.map(
+        ({ plural, kind, namespaced = true, verbs = ["get", "list", "delete"], shortNames = [] }) => ({
+          resource: plural,
+          responseKind: { kind },
+          scope: namespaced ? "Namespaced" : "Cluster",
+          verbs,
+          shortNames,
+          subresources: [{ subresource: "status", responseKind: { kind }, verbs: ["get"] }],
+        }),
+      ),
+    })),
+  }));
+  return { kind: "APIGroupDiscoveryList", items };
+}
+
+/** The aggregated discovery of an API server with these types, for a fake client. */
+export function discovering(...types: readonly TypeServed[]): ClusterClient["raw"] {
+  return async ({ path }) => discoveryDocument(path, types);
+}
+
 /** The discovery documents of an API server that serves these groups, for a fake client. */
 export function serving(...all: readonly ServedGroup[]): ClusterClient["raw"] {
   // A group without versions is not listed.

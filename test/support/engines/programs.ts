@@ -102,7 +102,9 @@ export type ProgramEngine =
   | "external-dns"
   | "gateway-api"
   | "traefik"
-  | "prometheus-operator";
+  | "prometheus-operator"
+  | "mcs-api"
+  | "mcs-conformance";
 
 const TRAEFIK = "github.com/traefik/traefik/v3";
 const KUEUE = {
@@ -261,6 +263,31 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
       ],
     },
     packages: { traefik: "./cmd/traefik" },
+    keeps: {},
+  },
+  // The definitions are all that tests need.
+  "mcs-api": {
+    module: "sigs.k8s.io/mcs-api",
+    version: "v0.5.0",
+    sum: "h1:UMgKuFFIRVEy4LR2LQovPnBkV9rgmZMT+sJO7MkaVj4=",
+    packages: {},
+    keeps: { crds: "config/crd" },
+  },
+  "mcs-conformance": {
+    module: "sigs.k8s.io/mcs-api/conformance",
+    version: "v0.5.0",
+    sum: "h1:qSYVPKBJpl8CEDtHx7uW6V01QWS9Afuv5g1kpIOYhQ4=",
+    // Outside its repository the suite takes the API from the module proxy.
+    edits: {
+      "go.mod": ["replace sigs.k8s.io/mcs-api => ..", ""],
+      "go.sum": [
+        "sigs.k8s.io/structured-merge-diff",
+        "sigs.k8s.io/mcs-api v0.5.0 h1:UMgKuFFIRVEy4LR2LQovPnBkV9rgmZMT+sJO7MkaVj4=\n" +
+          "sigs.k8s.io/mcs-api v0.5.0/go.mod h1:zZ5CK8uS6HaLkxY4HqsmcBHfzHuNMrY2uJy8T7jffK4=\nsigs.k8s.io/structured-merge-diff",
+      ],
+    },
+    isTest: true,
+    packages: { "conformance.test": "." },
     keeps: {},
   },
   "prometheus-operator": {

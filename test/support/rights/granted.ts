@@ -59,9 +59,8 @@ async function grants(folder: string): Promise<readonly Grant[]> {
     }),
     ...accessAccountObjects("host", "constrained", { name: "" }),
   ];
-  const folders = [folder, join(folder, "member"), join(folder, "access"), join(folder, "relay")].filter((each) =>
-    existsSync(each),
-  );
+  const parts = ["", "member", join("member", "mcs.yaml"), "access", "relay", "mcs"];
+  const folders = parts.map((part) => join(folder, part)).filter((each) => existsSync(each));
   return grantsOf([...(await Promise.all(folders.map(loadManifests))).flat(), ...ofJoin]);
 }
 

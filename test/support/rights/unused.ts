@@ -24,13 +24,8 @@ export const UNUSED: Readonly<Record<string, string>> = {
     [
       "controller: create certificates.k8s.io/certificatesigningrequests",
       "controller: get certificates.k8s.io/certificatesigningrequests",
-      "controller: list multicluster.x-k8s.io/serviceexports",
-      "controller: watch multicluster.x-k8s.io/serviceexports",
-      "controller: patch multicluster.x-k8s.io/serviceexports/status",
       "host: create multicluster.x-k8s.io/serviceexports",
       "host: delete multicluster.x-k8s.io/serviceexports",
-      "host: list multicluster.x-k8s.io/serviceexports",
-      "host: watch multicluster.x-k8s.io/serviceexports",
       "host: create pods/attach",
       "host: create pods/portforward",
       "host: get pods/portforward",

@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
 import { constants, inflateSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { UpgradeOptions } from "../../../src/kube/client.ts";
-import { forwardPort } from "../../../src/kube/port-forward.ts";
+import type { ClusterClient, UpgradeOptions } from "../../../src/kube/client.ts";
+import { PortForwards } from "../../../src/kube/port-forward.ts";
 import { socketPair } from "../../support/streams/socket-pair.ts";
 
 const DATA = 3;
@@ -13,6 +14,8 @@ const ERRORS = 1;
 const PING = 6;
 const RST_STREAM = 3;
 const RESET = Buffer.from("8003000300000008", "hex");
+
+const POD = { namespace: "team", name: "web", uid: "a" };
 
 interface Frame {
   readonly stream: number;
@@ -80,11 +83,11 @@ function texts(block: Buffer): string[] {
   return found;
 }
 
-async function forwarded(): Promise<{ stream: import("node:stream").Duplex; kubelet: Kubelet; asked: UpgradeOptions }> {
+async function forwarded(): Promise<{ stream: Duplex; kubelet: Kubelet; asked: UpgradeOptions }> {
   const { accepted, dialled } = await socketPair(onTestFinished);
   const upgrade = vi.fn(async (..._: unknown[]) => ({ socket: dialled, headers: {} }));
   const options = { signal: new AbortController().signal, timeoutMs: 1_000 };
-  const opened = await forwardPort({ upgrade }, { namespace: "team", name: "web" }, 8080, options);
+  const opened = await new PortForwards({ upgrade }).forward(POD, 8080, options);
   if (!("stream" in opened)) throw new Error("not opened");
   opened.stream.on("error", () => {});
   return { stream: opened.stream, kubelet: new Kubelet(accepted), asked: upgrade.mock.calls[0]?.[3] as UpgradeOptions };
@@ -211,4 +214,61 @@ test("keeps an idle connection by pings, and gives it up when none is answered",
   expect(stream.destroyed).toBe(false);
   vi.advanceTimersByTime(30_000);
   expect(stream.errored).toMatchObject({ message: "the API server does not answer any more" });
+});
+
+/** Opens port-forwards, with the kubelets' ends of their connections. */
+function reusable(): { open: (uid?: string) => Promise<Duplex>; kubelets: Kubelet[] } {
+  const kubelets: Kubelet[] = [];
+  const upgrade = async (): Promise<{ socket: Socket; headers: object }> => {
+    const { accepted, dialled } = await socketPair(onTestFinished);
+    kubelets.push(new Kubelet(accepted));
+    return { socket: dialled, headers: {} };
+  };
+  const forwards = new PortForwards({ upgrade: upgrade as ClusterClient["upgrade"] });
+  const open = async (uid = "a"): Promise<Duplex> => {
+    const options = { signal: new AbortController().signal, timeoutMs: 1_000 };
+    const opened = await forwards.forward({ ...POD, uid }, 8080, options);
+    if (!("stream" in opened)) throw new Error("not opened");
+    return opened.stream.on("error", () => {});
+  };
+  return { open, kubelets };
+}
+
+const ENDED = Buffer.concat([RESET, uint32(DATA), uint32(5)]);
+
+test("uses a connection again for the same pod once the pod has ended what it carried", async () => {
+  const { open, kubelets } = reusable();
+  const first = await open();
+  const [kubelet] = kubelets;
+  if (kubelet === undefined) throw new Error("not opened");
+  first.end("one");
+  kubelet.socket.write(Buffer.concat([kubelet.send(DATA, "bye"), ENDED]));
+  expect(String(await buffer(first))).toBe("bye");
+  await vi.waitUntil(() => first.closed);
+  const second = await open();
+  second.write("two");
+  // The end of the earlier errors comes late.
+  const again = [kubelet.send(ERRORS, "late", true), kubelet.send(7, "again", true), kubelet.send(5, "", true)];
+  kubelet.socket.write(Buffer.concat(again));
+  expect(String(await buffer(second))).toBe("again");
+  const { headers, frames } = kubelet.read();
+  const port = ["port", "8080", "requestid", "1"];
+  expect(headers.slice(12)).toEqual(["streamtype", "error", ...port, "streamtype", "data", ...port]);
+  expect(frames).toContainEqual({ stream: 7, end: false, data: Buffer.from("two") });
+  expect(kubelets).toHaveLength(1);
+});
+
+test.each<[string, string, (stream: Duplex, kubelet: Socket) => unknown]>([
+  ["this side gave the earlier one up", "a", (stream) => stream.destroy()],
+  ["the kubelet closed the earlier one's", "a", (_, kubelet) => once(kubelet.end(ENDED), "close")],
+  ["the earlier one was of another pod of that name", "b", (_, kubelet) => kubelet.write(ENDED)],
+])("opens a new connection where %s", async (_, uid, end) => {
+  const { open, kubelets } = reusable();
+  const stream = await open();
+  const [kubelet] = kubelets;
+  if (kubelet === undefined) throw new Error("not opened");
+  await end(stream.resume().end(), kubelet.socket);
+  await vi.waitUntil(() => stream.closed);
+  await open(uid);
+  expect(kubelets).toHaveLength(2);
 });

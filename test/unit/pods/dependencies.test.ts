@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { PodSpec, Volume } from "../../../src/api/kubernetes.ts";
-import { dependenciesOf, dependencyKey, dependencyKeys, dependencyRef } from "../../../src/pods/dependencies.ts";
+import {
+  dependenciesOf,
+  dependencyKey,
+  dependencyKeys,
+  dependencyRef,
+  namingField,
+} from "../../../src/pods/dependencies.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 function uses(spec: Partial<PodSpec>): string[] {
@@ -129,4 +135,14 @@ test("converts a key back to its dependency", () => {
   const [key] = dependencyKeys(pod({ spec }));
   expect(key).toBe("ServiceAccount/team/worker");
   expect(key && dependencyKey(dependencyRef(key))).toBe(key);
+});
+
+test.each([
+  ["ServiceAccount", "serviceAccountName"],
+  ["PriorityClass", "priorityClassName"],
+  ["RuntimeClass", "runtimeClassName"],
+  ["Secret", undefined],
+  ["ConfigMap", undefined],
+] as const)("names the field of a pod for one %s", (kind, field) => {
+  expect(namingField(kind)).toBe(field);
 });

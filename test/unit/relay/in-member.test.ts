@@ -17,7 +17,7 @@ import { RelayMetrics } from "../../../src/telemetry/relay.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 
 const log = createLogger({ level: "silent" });
-const noMembers = { upgrade: () => Promise.reject(new Error("no pod is in a member")) };
+const noMembers = { forward: () => Promise.reject(new Error("no pod is in a member")) };
 const relayPod = { uid: "relay", namespace: "legation-relay-members", name: "west-0", address: "10.1.0.1", port: 0 };
 const signal = new AbortController().signal;
 

@@ -12,7 +12,7 @@ import { RelayMetrics } from "../../../src/telemetry/relay.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 
 const route = { namespace: "team", service: "far-web", portName: "", members: new Set<string>() };
-const noMembers = { upgrade: () => Promise.reject(new Error("no pod is in a member")) };
+const noMembers = { forward: () => Promise.reject(new Error("no pod is in a member")) };
 
 async function pod(
   name: string,

@@ -529,20 +529,6 @@ describe("a relist", () => {
     expect(inStore()).toEqual([b2, c2, d, e]);
   });
 
-  test("records when the list began", async () => {
-    await started();
-    expect(reflector.lastListedAt).toBe(Date.UTC(2024, 0, 1));
-    const first = reflector.lastListedAt;
-    events.length = 0;
-    await server.stop();
-    put("a");
-    server.world.compact();
-    await expect.poll(() => reflector.state).toBe("backing-off");
-    await server.listen();
-    await untilWatching();
-    expect(reflector.lastListedAt).toBeGreaterThan(first ?? 0);
-  });
-
   test("keeps the objects that did not change", async () => {
     put("a");
     await started();

@@ -4,6 +4,7 @@ import { virtualNodeName } from "../../../api/keys.ts";
 import type { KubeNode, Namespace, Stored } from "../../../api/kubernetes.ts";
 import { clusters as clusterResource } from "../../../api/resources.ts";
 import { noAnswer } from "../../../api/wording.ts";
+import { recordedHost } from "../../../clusters/host-name.ts";
 import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
@@ -247,8 +248,10 @@ async function checkMembers(
   if (chosen.length === 0) return [];
   const first = deadline();
   let rights: readonly Right[] | undefined;
+  let mcs = false;
   const problems = await checked("rights that members are to give", first, async () => {
-    rights = await neededRights(host, first.signal);
+    ({ mcs } = await recordedHost(host, first.signal));
+    rights = await neededRights(host, mcs, first.signal);
     return [];
   });
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -257,7 +260,7 @@ async function checkMembers(
     const node = nodeOf.get(virtualNodeName(name));
     const own = deadline();
     const kubelet = checked(`kubelet API of ${name}`, own, () => kubeletFindings(host, name, node, own));
-    const context = { host, cluster, node, rights, hostClock: clock, now, deadline: own, session };
+    const context = { host, cluster, node, rights, mcs, hostClock: clock, now, deadline: own, session };
     const [member, ofKubelet] = await Promise.all([checkMember(context), kubelet]);
     return { name, member, ofKubelet };
   });
@@ -273,8 +276,8 @@ async function checkMembers(
 }
 
 /** Returns the rights that `legation join` gives the host in a member. */
-async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<readonly Right[]> {
-  const role = await loadMemberRole();
+async function neededRights(host: ClusterClient, mcs: boolean, signal: AbortSignal): Promise<readonly Right[]> {
+  const role = await loadMemberRole(mcs);
   const hostId = await clusterId(host, signal);
   return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
 }

@@ -40,13 +40,15 @@ export async function readInstallation(
 ): Promise<{ readonly before: InstalledSettings; readonly wanted: readonly Manifest[] }> {
   const own = await shippedManifests();
   const before = await standing(host, own, signal);
-  const manifests = await withParts(own, { access: before.access !== undefined, relay: before.relay });
+  const { relay, mcs } = before;
+  const manifests = await withParts(own, { access: before.access !== undefined, relay, mcs });
   const { apply } = planInstall(manifests, {
     webhookUrl: before.webhookUrl,
     accessAddress: before.access?.address,
     image: before.ownImage,
     clusterName: before.clusterName ?? DEFAULT_HOST_NAME,
     network: before.network,
+    mcs,
     // The version has a finding of its own.
     version: before.version ?? version,
   });

@@ -3,7 +3,8 @@ import { NODE_LEASE_NAMESPACE, virtualNodeName } from "../../../api/keys.ts";
 import type { Lease, Stored } from "../../../api/kubernetes.ts";
 import { age } from "../../../api/wording.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
-import { leases } from "../../../kube/resources.ts";
+import { ServedResource } from "../../../kube/optional-resource.ts";
+import { leases, serviceImports } from "../../../kube/resources.ts";
 import { leftOut, readinessOf } from "../members.ts";
 import { type Finding, ok, warn } from "./finding.ts";
 
@@ -34,6 +35,21 @@ export function endpointsFinding(cluster: Stored<Cluster>, lease: Stored<Lease> 
     `${what} are as they were ${age(now - Math.min(...since))} ago: clients may be led to pods that are gone`,
     `see the other findings about the controller and ${name}: endpoints are brought up to date once it is reached again`,
   );
+}
+
+/** Checks that a member of a network serves imports. Rejects with KubeError. */
+export async function importsFindings(
+  member: ClusterClient,
+  { metadata: { name }, spec: { network } }: Stored<Cluster>,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (network === undefined) return [];
+  const served = await new ServedResource(member, serviceImports).find(signal);
+  if (served !== undefined) return [ok(`${name}: exported Services of network ${network} are imported`)];
+  const remedy = "install the CustomResourceDefinitions of sigs.k8s.io/mcs-api there: docs/services.md";
+  return [
+    warn(`${name} serves no ServiceImports: it imports none of the exported Services of network ${network}`, remedy),
+  ];
 }
 
 function readySince({ status }: Stored<Cluster>): number {

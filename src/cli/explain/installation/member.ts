@@ -17,7 +17,7 @@ import { tokenFinding } from "./certificates.ts";
 import { checked, checkedAll, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
-import { networkFindings } from "./joined-network.ts";
+import { importsFindings, networkFindings } from "./joined-network.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
 import { memberVersion, readVersion } from "./versions.ts";
 
@@ -28,6 +28,8 @@ export interface MemberContext {
   readonly node: Stored<KubeNode> | undefined;
   /** Rights that the host's account needs in the member. Undefined if unknown. */
   readonly rights: readonly Right[] | undefined;
+  /** Legation implements the Multi-Cluster Services API in joined networks. */
+  readonly mcs: boolean;
   /** The host's API server's clock. Undefined if unknown. */
   readonly hostClock: ClockOffset | undefined;
   /** That clock's time, epoch ms. */
@@ -125,7 +127,7 @@ async function open({ host, cluster, now, deadline, session }: MemberContext): P
 
 /** Checks the member itself: that it answers, who it is, its version, its clock, and the rights in it. */
 async function checkThere({ client, server }: Connection, context: MemberContext): Promise<CheckedMember> {
-  const { cluster, rights, hostClock, deadline } = context;
+  const { cluster, rights, mcs, hostClock, deadline } = context;
   const { signal, timeoutMs } = deadline;
   const { name } = cluster.metadata;
   const limits = { signal, timeoutMs };
@@ -155,6 +157,7 @@ async function checkThere({ client, server }: Connection, context: MemberContext
     },
     [`${name}: rights`]: async () =>
       rights === undefined ? [] : rightsFindings(name, await findLacking(client, rights, limits)),
+    [`${name}: imports`]: async () => (mcs ? importsFindings(client, cluster, signal) : []),
     [`${name}: clock`]: async () => {
       const clock = await readClock(client, limits);
       if (clock === undefined || hostClock === undefined) return [skip(`${name}: its clock: no Date header`)];

@@ -15,6 +15,8 @@ import { Exports } from "./writer.ts";
 
 export interface ExportControllerOptions extends PodCopierOptions {
   readonly copier: Pick<Copier<ServiceObject>, "copies" | "standing" | "sources">;
+  /** Reports whether Legation is the implementation there, which reads the host's exports. */
+  readonly exportsItself: (member: string) => boolean;
   readonly counts: (member: string, namespace: string, name: string) => boolean;
 }
 
@@ -152,7 +154,7 @@ export class ExportController {
       ref,
       copy,
       usable: member.reachable && stays && copier.sources.of(ref).state === "present",
-      exported: this.#exportOf(namespace, name),
+      exported: this.#options.exportsItself(ref.member) ? { state: "missing" } : this.#exportOf(namespace, name),
       due: this.#exports.due(key, copy.metadata.uid),
     };
   }

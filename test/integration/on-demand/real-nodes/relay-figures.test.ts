@@ -18,6 +18,8 @@ import { ask, LARGE, open, WEB_PORTS, webPod } from "../../../support/streams/we
 const CONNECTIONS = 200;
 const CONCURRENCY = 8;
 const ROUNDS = 5;
+const STREAMS = 500;
+const REQUESTS = 400;
 const PATIENT = { timeoutMs: 90_000 };
 
 async function connectionsPerSecond(port: number): Promise<number> {
@@ -48,6 +50,38 @@ async function megabytesPerSecond(port: number): Promise<number> {
     socket.destroy();
   }
   return rates.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0;
+}
+
+/** Milliseconds of the median and of the slowest hundredth of small requests, one after the other, each on its own connection. */
+async function requestMs(port: number): Promise<string> {
+  const took: number[] = [];
+  for (let index = 0; index < REQUESTS; index += 1) {
+    const began = performance.now();
+    expect((await ask(port, "/name")).status).toBe(200);
+    took.push(performance.now() - began);
+  }
+  const sorted = took.toSorted((a, b) => a - b);
+  return [0.5, 0.99].map((part) => sorted[Math.floor(part * REQUESTS)]?.toFixed(0)).join(" / ");
+}
+
+/** Opens streams, each of which sends a line a second and gets it back. */
+async function openStreams(port: number): Promise<Disposable> {
+  const held: Socket[] = [];
+  for (let index = 0; index < STREAMS; index += 1) {
+    const socket = await open(port);
+    socket.write("x\n");
+    await once(socket, "data");
+    socket.resume();
+    held.push(socket);
+  }
+  let turn = 0;
+  const lines = setInterval(() => held[turn++ % STREAMS]?.write("a line\n"), 1_000 / STREAMS);
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(lines);
+      for (const socket of held) socket.destroy();
+    },
+  };
 }
 
 onRealNodes((realNodes) => {
@@ -87,20 +121,17 @@ onRealNodes((realNodes) => {
     const port = ports.get("http") ?? 0;
     const [, forwarded] = await forward.says(/127\.0\.0\.1:(\d+)/);
     const memory = (): number => rssMb(relay.process.pid ?? 0);
-    const rows: [string, number, number | string][] = [
+    const rows: [string, number | string, number | string][] = [
       ["connections/s", await connectionsPerSecond(port), await connectionsPerSecond(Number(forwarded))],
       ["MB/s on one stream", await megabytesPerSecond(port), await megabytesPerSecond(Number(forwarded))],
     ];
+    rows.push(["ms of a request, P50 / P99", await requestMs(port), await requestMs(Number(forwarded))]);
     const before = memory();
-    const held: Socket[] = [];
-    for (let index = 0; index < CONNECTIONS; index += 1) {
-      const socket = await open(ports.get("echo") ?? 0);
-      socket.write("x");
-      await once(socket, "data");
-      held.push(socket);
+    {
+      using _ = await openStreams(ports.get("echo") ?? 0);
+      rows.push(["kB of a connection", ((memory() - before) * 1000) / STREAMS, "-"]);
+      rows.push([`the same beside ${STREAMS} streams of the relay`, await requestMs(port), "-"]);
     }
-    rows.push(["kB of a connection", ((memory() - before) * 1000) / CONNECTIONS, "-"]);
-    for (const socket of held) socket.destroy();
     for (const row of rows)
       process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
   });

@@ -9,10 +9,11 @@ import (
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/rewrite"
 )
 
 func main() {
 	// In the order of CoreDNS' own plugin.cfg.
-	dnsserver.Directives = []string{"ready", "errors", "cache", "kubernetes"}
+	dnsserver.Directives = []string{"ready", "errors", "cache", "rewrite", "kubernetes"}
 	coremain.Run()
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { parsePlacement, placementExcludes, type RequestedPlacement } from "../../../../src/api/annotations.ts";
 import { reasonLine, reasonsOf, shortestReason } from "../../../../src/cli/explain/reasons.ts";
 
 test.each([
@@ -45,4 +46,34 @@ test.each([
   ["of all members once", "east: full; west: full", "full (all 2)"],
 ])("returns the reason %s", (_, message, shortest) => {
   expect(shortestReason(message)).toBe(shortest);
+});
+
+/** Returns the placement that an annotation wishes. */
+function wished(annotation: string, text: string): RequestedPlacement {
+  const parsed = parsePlacement({ [`legation.dev/${annotation}`]: text });
+  return parsed.ok ? parsed.placement : {};
+}
+
+const terms = [{ matchExpressions: [{ key: "gpu", operator: "Exists" }] }];
+
+test.each<[string, RequestedPlacement]>([
+  ["clusters", wished("clusters", "west")],
+  ["cluster-selector", wished("cluster-selector", "gpu")],
+  [
+    "cluster-affinity",
+    wished(
+      "cluster-affinity",
+      JSON.stringify({ requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } }),
+    ),
+  ],
+  ["a node selector", { virtualNode: { selected: "west" } }],
+  [
+    "node affinity",
+    { virtualNode: { required: [[{ key: "legation.dev/cluster", operator: "In", values: ["west"] }]] } },
+  ],
+])("knows the words of %s that leave a member out", (_, placement) => {
+  const excluded = placementExcludes(placement, { name: "east", labels: {} });
+  expect(excluded).toBeDefined();
+  const full = "Full: ".padEnd(400, "x");
+  expect(shortestReason(`east: ${excluded}; west: ${full}`)).toBe(`west: ${full}, and 1 more`);
 });

@@ -122,7 +122,7 @@ test("a whole Service has each cluster's own pods alone, and one without a selec
   expect(open[3]).toMatch(/^west +- +0 +0 +this cluster$/);
 });
 
-test("a relayed Service leads from this cluster alone, by the replicas of the relay", () => {
+test("a relayed Service leads to its pods by the replicas of the relay, and from members by their own", () => {
   const { metadata, ...rest } = service({ selector: {} });
   const relayed = { ...rest, metadata: { ...metadata, annotations: { "legation.dev/relay": "db" } } };
   const shown = (slices: readonly Stored<EndpointSlice>[]): string[] =>
@@ -132,9 +132,15 @@ test("a relayed Service leads from this cluster alone, by the replicas of the re
     "Service shop/web: ClusterIP, 80/TCP, relayed to db by 2 replicas of legation relay; 1 of 2 endpoints ready",
   );
   expect(host).toMatch(/^this cluster +- +0 +0 +west \(relay\)$/);
-  expect(west).toMatch(/^west +- +1 +1 +- +its own: a relayed Service leads from this cluster alone$/);
-  expect(shown([])[2]).toMatch(/ - +west: no relay is installed \(legation install --relay\)$/);
-  expect(shown([slice("IPv4", {})])[2]).toMatch(/ - +west: no replica of legation relay is ready$/);
+  expect(west).toMatch(/^west +- +1 +1 +- +its own: no relay runs in it that is ready$/);
+  const ofHost = slice("IPv4", { "": [true] });
+  const relays = { west: [{ addresses: ["10.2.0.4"], conditions: { ready: true } }] };
+  const annotations = { "legation.dev/relay-in-members": JSON.stringify(relays) };
+  const withMember = { ...ofHost, metadata: { ...ofHost.metadata, annotations } };
+  expect(shown([withMember])[3]).toMatch(/^west +- +1 +1 +its own \(relay\)$/);
+  expect(shown([slice("IPv4", {})])[2]).toMatch(
+    / - +west: no replica of legation relay is ready \(legation install --re/,
+  );
 });
 
 test("pods that end take connections from where no other is reached", () => {

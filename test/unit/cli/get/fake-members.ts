@@ -3,15 +3,16 @@ import type { ReadingClient } from "../../../../src/cli/shared/session.ts";
 import type { TableOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { TableEvent, TablePage } from "../../../../src/kube/tables.ts";
+import { discoveryDocument, type TypeServed } from "../../../support/builders/discovery.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, type RecordedSession, recordedSession } from "../session.ts";
 import { podPage } from "./pages.ts";
 
-const DISCOVERY = {
-  "/api": [["", "v1", "pods", "Pod", ["po"]]],
-  "/apis": [["apps", "v1", "deployments", "Deployment", ["deploy"]]],
-} as const;
+const TYPES: readonly TypeServed[] = [
+  { plural: "pods", kind: "Pod", shortNames: ["po"] },
+  { group: "apps", plural: "deployments", kind: "Deployment", shortNames: ["deploy"] },
+];
 
 const STATUS: Partial<Record<KubeErrorCode, number>> = { Forbidden: 403, NotFound: 404, Gone: 410, ServerError: 503 };
 
@@ -38,7 +39,7 @@ export class FakeMember {
         raw: async ({ path, signal }) => {
           await this.#answer(name, signal);
           if (path === "/api" && this.lacksPods) return { kind: "APIGroupDiscoveryList", items: [] };
-          return path === "/api" || path === "/apis" ? discoveryOf(path) : {};
+          return path === "/api" || path === "/apis" ? discoveryDocument(path, TYPES) : {};
         },
       }),
       listTable: async (_resource, options) => {
@@ -102,19 +103,6 @@ export class FakeMember {
       else yield next;
     }
   }
-}
-
-function discoveryOf(path: "/api" | "/apis"): object {
-  const items = DISCOVERY[path].map(([group, version, resource, kind, shortNames]) => ({
-    metadata: { name: group },
-    versions: [
-      {
-        version,
-        resources: [{ resource, responseKind: { kind }, scope: "Namespaced", shortNames, verbs: ["get", "list"] }],
-      },
-    ],
-  }));
-  return { kind: "APIGroupDiscoveryList", items };
 }
 
 /** Lists on a host by an account with rights in namespace `shop` alone, which has a pod in west. */

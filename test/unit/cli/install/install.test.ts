@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { install } from "../../../../src/cli/install/install.ts";
+import { discovering } from "../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 /** An installation on a host with this node, which ends with its first write. */
 function installBeside(node: KubeNode): Promise<unknown> {
   const client = fakeClient({
-    raw: async () => ({ resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true, verbs: ["list"] }] }),
+    raw: discovering({ plural: "configmaps", kind: "ConfigMap" }),
     find: async () => undefined,
     list: async () => ({ items: [node], resourceVersion: "1", size: 0 }),
     create: () => Promise.reject(new Error("written")),
@@ -15,7 +16,7 @@ function installBeside(node: KubeNode): Promise<unknown> {
   const { signal } = new AbortController();
   return install(
     [],
-    { clusterName: "host", version: "1.2.3" },
+    { clusterName: "host", mcs: false, version: "1.2.3" },
     { client, signal, onApplied: () => {}, onAdvice: () => {} },
   );
 }

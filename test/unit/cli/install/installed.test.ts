@@ -35,6 +35,7 @@ test("finds no settings where nothing is installed", async () => {
     version: undefined,
     webhookUrl: undefined,
     relay: false,
+    mcs: false,
     ownImage: undefined,
   });
 });
@@ -52,11 +53,13 @@ test("reads an installation's settings from its objects, also of a version that 
     webhookUrl: undefined,
     access: undefined,
     relay: false,
+    mcs: false,
     ownImage,
   });
   const outside = await read({
     mutatingwebhookconfigurations: configuration({ url: "https://192.0.2.7:9443/mutate/all" }),
   });
+  expect((await read({ configmaps: { data: { mcs: "true" } } })).mcs).toBe(true);
   expect((await read({ serviceaccounts: { metadata: { name: "legation-relay" } } })).relay).toBe(true);
   expect(outside).toMatchObject({ webhookUrl: "https://192.0.2.7:9443", ownImage: undefined });
 });
@@ -73,6 +76,7 @@ test("keeps an operator's own image for its version, and requires --image for an
     webhookUrl: undefined,
     access: undefined,
     relay: false,
+    mcs: false,
     ownImage: "registry.example/l:1",
   };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");

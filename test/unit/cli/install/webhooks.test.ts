@@ -3,6 +3,7 @@ import { INSTALLED_LABELS } from "../../../../src/api/keys.ts";
 import { prepareWebhooks } from "../../../../src/cli/install/webhooks.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
+import { discovering } from "../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
@@ -22,8 +23,11 @@ async function prepared(
 ): Promise<object | undefined> {
   let written: Pick<Patch, "body"> | undefined;
   const client = fakeClient({
-    raw: async () => ({
-      resources: [{ name: "mutatingwebhookconfigurations", kind: KIND.kind, namespaced: false, verbs: [] }],
+    raw: discovering({
+      group: "admissionregistration.k8s.io",
+      plural: "mutatingwebhookconfigurations",
+      kind: KIND.kind,
+      namespaced: false,
     }),
     find: async () => found && { ...KIND, metadata: { name: "legation" }, webhooks: found },
     list: async () => ({

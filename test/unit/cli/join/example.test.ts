@@ -17,7 +17,7 @@ const kustomizationSchema = z.looseObject({
 });
 
 test("has the manifests of `legation join` in examples/join", async () => {
-  const role = await loadMemberRole();
+  const role = await loadMemberRole(false);
   const account = { hostId: "11111111-2222-3333-4444-555555555555", hostName: "", cluster: "west" };
   const { role: wanted, user, binding } = accessObjects(role, account);
   const { patches } = kustomizationSchema.parse(parse(read("member/kustomization.yaml")));

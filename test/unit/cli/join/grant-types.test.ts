@@ -15,7 +15,10 @@ const account = { hostId: "0123456789-abcdef", hostName: "berlin", cluster: "wes
 describe("a host's rights on types in a member", () => {
   const type = { group: "batch", version: "v1", plural: "jobs", kind: "Job", namespaced: true };
   const { metadata } = accessObjects(role, account).role;
-  const [gathering, binding, ofType] = typeObjects({ types: [type] }, { hostId: account.hostId, metadata });
+  const [gathering, binding, ofType] = typeObjects(
+    { types: [type], definitions: false },
+    { hostId: account.hostId, metadata },
+  );
 
   test("are gathered from roles for this host and for all", () => {
     expect(gathering?.aggregationRule).toEqual({
@@ -45,7 +48,7 @@ test("a host that gives a member claims may list the member's devices", () => {
   const group = "resource.k8s.io";
   const type = { group, version: "v1", plural: "resourceclaims", kind: "ResourceClaim", namespaced: true };
   const { metadata } = accessObjects(role, account).role;
-  const [, , ofClaims] = typeObjects({ types: [type] }, { hostId: account.hostId, metadata });
+  const [, , ofClaims] = typeObjects({ types: [type], definitions: false }, { hostId: account.hostId, metadata });
   const devices = { apiGroups: [group], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] };
   expect(ofClaims?.rules).toContainEqual(devices);
 });

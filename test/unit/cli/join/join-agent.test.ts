@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
+import { HUB_SECRET } from "../../../../src/api/keys.ts";
 import { clusters } from "../../../../src/api/resources.ts";
 import { joinByManifest } from "../../../../src/cli/join/join.ts";
 import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
+import { secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 
 const HOST = "01234567-host";
@@ -30,7 +32,7 @@ async function joinWest(options: Partial<Omit<JoinOptions, "agent">> = {}, homeA
     report: () => {},
   };
   return await joinByManifest(
-    { name: "west", labels: {}, timeoutMs: 20, hostName: "host", agent, ...options },
+    { name: "west", labels: {}, types: [], definitions: false, timeoutMs: 20, hostName: "host", agent, ...options },
     context,
   );
 }
@@ -44,6 +46,12 @@ function agentOf(manifests: readonly Manifest[]): { readonly kinds: string[]; re
 }
 
 describe("a join with an agent", () => {
+  test("writes nothing where an operator's own Secret has the name", async () => {
+    host.put(secrets, { metadata: { namespace: "legation-system", name: "member-west" } });
+    await expect(joinWest()).rejects.toThrow("Secret legation-system/member-west: is there already");
+    expect(host.peek(secrets, { namespace: "legation-system", name: HUB_SECRET })).toBeUndefined();
+  });
+
   test("gives the agent neither Service nor the right to read it, unless pods are to use it", async () => {
     const { kinds, text } = agentOf(await joinWest());
     expect(kinds).toEqual(["ServiceAccount", "Role", "RoleBinding", "Secret", "Deployment"]);

@@ -58,7 +58,7 @@ export class Joining {
   /** Joins the member under a name. */
   as(name: string, options: Partial<JoinOptions> = {}, reported: Pick<string[], "push"> = []): Promise<unknown> {
     return joinByKubeconfig(
-      { name, labels: {}, timeoutMs: 20, hostName: "host", ...options },
+      { name, labels: {}, types: [], definitions: false, timeoutMs: 20, hostName: "host", ...options },
       {
         host: this.host.client,
         member: {

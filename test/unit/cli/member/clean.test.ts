@@ -6,6 +6,7 @@ import type { RawRequest } from "../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { namespaces, type Resource, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
+import { discovering, discoveryDocument, type TypeServed } from "../../../support/builders/discovery.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
@@ -16,22 +17,13 @@ function failure(code: KubeErrorCode, resource: string): KubeError {
   return kubeError(code, `says ${code}`, { cluster: "fake", verb: "list", resource });
 }
 
-const resource = (name: string, kind: string, verbs: readonly string[]): object => ({
-  resources: [{ name, kind, namespaced: true, verbs }],
-});
-
-const DISCOVERY: Record<string, object> = {
-  "/apis": {
-    groups: ["networking.k8s.io", "stock.example.com", "metrics.k8s.io", "custom.metrics.k8s.io"].map((name) => ({
-      name,
-      preferredVersion: { version: "v1" },
-      versions: [{ version: "v1" }],
-    })),
-  },
-  "/api/v1": resource("configmaps", "ConfigMap", ["list", "delete"]),
-  "/apis/networking.k8s.io/v1": resource("networkpolicies", "NetworkPolicy", ["list", "delete"]),
-  "/apis/stock.example.com/v1": resource("items", "Item", ["list", "delete"]),
-};
+const TYPES: readonly TypeServed[] = [
+  { plural: "configmaps", kind: "ConfigMap" },
+  { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy" },
+  { group: "stock.example.com", plural: "items", kind: "Item" },
+  { group: "metrics.k8s.io", plural: "pods", kind: "PodMetrics", isStale: true },
+  { group: "custom.metrics.k8s.io", plural: "pods", kind: "MetricValueList", isStale: true },
+];
 
 function withoutNamespace({
   metadata: { namespace: _, ...metadata },
@@ -47,15 +39,18 @@ function member(
     configMaps,
     namespaces,
     classes = false,
-    undiscovered = {},
+    undiscovered,
+    isStale = false,
     types = [],
   }: {
     readonly configMaps?: KubeErrorCode;
     readonly namespaces?: KubeErrorCode;
     /** The member has a RuntimeClass of each host. */
     readonly classes?: boolean;
-    /** Paths of discovery that are answered with an error. */
-    readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
+    /** Discovery is answered with an error. */
+    readonly undiscovered?: KubeErrorCode;
+    /** The server of the aggregated API does not answer. */
+    readonly isStale?: boolean;
     /** Resources of the host's DelegatedTypes. */
     readonly types?: readonly Resource<KubeObject>[];
   } = {},
@@ -65,11 +60,11 @@ function member(
   });
   const client = fakeClient({
     raw: async ({ path }: RawRequest) => {
-      const error = undiscovered[path];
-      if (error !== undefined) throw failure(error, path);
-      const answer = DISCOVERY[path];
-      if (answer === undefined) throw failure("ServerError", path);
-      return answer;
+      if (undiscovered !== undefined) throw failure(undiscovered, path);
+      return discoveryDocument(
+        path,
+        TYPES.map((type) => (type.plural === "items" ? { ...type, isStale } : type)),
+      );
     },
     // A server that does not heed selectors.
     list: async ({ plural }: { plural: string }) => {
@@ -156,22 +151,17 @@ describe("cleaning a member", () => {
     await expect(member([], { configMaps: "ServerError" }).run).rejects.toThrow("says ServerError");
   });
 
-  test.each([
-    ["/api/v1", "ServerError"],
-    ["/api/v1", "AnswerLost"],
-    ["/apis/networking.k8s.io/v1", "ServerError"],
-    ["/apis/networking.k8s.io/v1", "BadAnswer"],
-  ] as const)("stops, with its access kept, when %s of its own kinds answers with %s", async (path, code) => {
-    await expect(member([], { undiscovered: { [path]: code } }).run).rejects.toThrow(`says ${code}`);
-  });
+  test.each(["ServerError", "AnswerLost", "BadAnswer"] as const)(
+    "stops, with its access kept, when its discovery is answered with %s",
+    async (code) => {
+      await expect(member([], { undiscovered: code }).run).rejects.toThrow(`says ${code}`);
+    },
+  );
 
-  test.each([
-    ["/apis/networking.k8s.io/v1", "NotFound", "networking.k8s.io/v1"],
-    ["/apis/stock.example.com/v1", "ServerError", "stock.example.com/v1"],
-  ] as const)("goes on when %s answers with %s, and says so", async (path, code, version) => {
-    const { removed, remained } = await member([], { undiscovered: { [path]: code } }).run;
+  test("goes on when the server of an aggregated API does not answer, and says so", async () => {
+    const { removed, remained } = await member([], { isStale: true }).run;
     expect(removed).toEqual(["ConfigMap shop/ours"]);
-    expect(remained).toEqual([`objects in ${version}: that API does not answer`]);
+    expect(remained).toEqual(["objects in stock.example.com/v1: that API does not answer"]);
   });
 
   test.each(["BadAnswer", "ServerError", "AnswerLost"] as const)(
@@ -194,7 +184,7 @@ test("reports a namespace before it waits for it, and as removed when it is gone
   const labels = { "legation.dev/host": HOST };
   const shop = { metadata: { name: "shop", uid: "u", resourceVersion: "1", labels } };
   const client = fakeClient({
-    raw: async ({ path }: RawRequest) => (path === "/apis" ? { groups: [] } : { resources: [] }),
+    raw: discovering(),
     list: async () => ({ items: [shop], resourceVersion: "1", size: 0 }),
     find: async (_resource, { name }) => {
       if (name === shop.metadata.name) told.push("looks");

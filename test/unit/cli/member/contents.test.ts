@@ -3,7 +3,8 @@ import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kuberne
 import { contentsOf, type FoundObject, foreignAmong, isOwnObject } from "../../../../src/cli/member/contents.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
-import type { ListOptions, RawRequest } from "../../../../src/kube/client.ts";
+import type { ListOptions } from "../../../../src/kube/client.ts";
+import { discovering } from "../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { host } from "../../copies/builders.ts";
 import { everyKind } from "../../copies/every-kind.ts";
@@ -162,10 +163,7 @@ describe("listing a namespace", () => {
       found("Pod", name, { labels: { "legation.dev/host": HOST } }).object;
     const all = [...Array.from({ length: 1000 }, (_, index) => ours(`web-${index}`)), found("Pod", "bare").object];
     const client = fakeClient({
-      raw: async ({ path }: RawRequest) =>
-        path === "/apis"
-          ? { groups: [] }
-          : { resources: [{ name: "pods", kind: "Pod", namespaced: true, verbs: ["list", "delete"] }] },
+      raw: discovering({ plural: "pods", kind: "Pod" }),
       list: async (_resource: unknown, { limit = all.length, continue: token = "0" }: ListOptions = {}) => {
         const first = Number(token);
         const next = first + limit;

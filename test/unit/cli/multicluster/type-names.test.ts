@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { type ServedType, typeQueries, typesNamed } from "../../../../src/cli/multicluster/type-names.ts";
+import { typeQueries, typesNamed } from "../../../../src/cli/multicluster/type-names.ts";
+import type { ServedType } from "../../../../src/cli/shared/discovery.ts";
 import { apiVersionOf } from "../../../../src/kube/resources.ts";
 
 function served(
@@ -11,7 +12,7 @@ function served(
 ): ServedType {
   const [version = "", group = ""] = apiVersion.split("/").reverse();
   const resource = { group, version, plural, kind, namespaced: true };
-  return { resource, singular: kind.toLowerCase(), shortNames: [], categories: [], ...more };
+  return { resource, verbs: ["list"], singular: kind.toLowerCase(), shortNames: [], categories: [], ...more };
 }
 
 const TYPES = [

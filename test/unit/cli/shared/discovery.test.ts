@@ -1,54 +1,30 @@
 import { describe, expect, test } from "vitest";
-import { Discovery } from "../../../../src/cli/shared/discovery.ts";
-import type { ClusterClient, RawRequest } from "../../../../src/kube/client.ts";
-import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { kubeError } from "../../../support/builders/kube-error.ts";
+import { Discovery, readServed } from "../../../../src/cli/shared/discovery.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { discoveryDocument, type TypeServed } from "../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
-const list = (...resources: [name: string, kind: string, namespaced: boolean, verbs: string[]][]): object => ({
-  resources: resources.map(([name, kind, namespaced, verbs]) => ({ name, kind, namespaced, verbs })),
-});
+const mesh = { group: "mesh.example.com" };
+const TYPES: readonly TypeServed[] = [
+  { plural: "pods", kind: "Pod" },
+  { plural: "bindings", kind: "Binding", verbs: ["create"] },
+  { plural: "views", kind: "View", verbs: ["list"] },
+  { plural: "nodes", kind: "Node", namespaced: false },
+  { group: "apps", plural: "deployments", kind: "Deployment" },
+  { group: "metrics.k8s.io", version: "v1beta1", plural: "pods", kind: "PodMetrics" },
+  { group: "external.metrics.k8s.io", version: "v1beta1", plural: "values", kind: "Value", isStale: true },
+  { group: "down.example.com", plural: "things", kind: "Thing", isStale: true },
+  { ...mesh, version: "v1", plural: "routes", kind: "Route" },
+  { ...mesh, version: "v1beta1", plural: "routes", kind: "Route" },
+  { ...mesh, version: "v1alpha3", plural: "routes", kind: "Route" },
+  { ...mesh, version: "v1alpha3", plural: "filters", kind: "Filter" },
+];
 
-const group = (name: string, preferred: string, ...others: string[]): object => ({
-  name,
-  preferredVersion: { version: preferred },
-  versions: [...others, preferred].map((version) => ({ version })),
-});
-
-const ANSWERS: Record<string, object | KubeErrorCode> = {
-  "/api/v1": list(
-    ["pods", "Pod", true, ["list", "create", "delete"]],
-    ["pods/status", "Pod", true, ["get", "patch"]],
-    ["bindings", "Binding", true, ["create"]],
-    ["views", "View", true, ["list"]],
-    ["nodes", "Node", false, ["list", "delete"]],
-  ),
-  "/apis": {
-    groups: [
-      group("apps", "v1"),
-      group("metrics.k8s.io", "v1beta1"),
-      group("external.metrics.k8s.io", "v1beta1"),
-      group("down.example.com", "v1"),
-      group("mesh.example.com", "v1", "v1alpha3", "v1beta1"),
-    ],
-  },
-  "/apis/apps/v1": list(["deployments", "Deployment", true, ["list", "delete"]]),
-  "/apis/down.example.com/v1": "ServerError",
-  "/apis/mesh.example.com/v1": list(["routes", "Route", true, ["list", "delete"]]),
-  "/apis/mesh.example.com/v1beta1": list(["routes", "Route", true, ["list", "delete"]]),
-  "/apis/mesh.example.com/v1alpha3": list(
-    ["routes", "Route", true, ["list", "delete"]],
-    ["filters", "Filter", true, ["list", "delete"]],
-  ),
-};
-
-function server(answers: Record<string, object | KubeErrorCode> = ANSWERS): { client: ClusterClient; asked: string[] } {
+function server(types: readonly TypeServed[] = TYPES): { client: ClusterClient; asked: string[] } {
   const asked: string[] = [];
-  const raw = async ({ path }: RawRequest): Promise<unknown> => {
+  const raw: ClusterClient["raw"] = async ({ path }) => {
     asked.push(path);
-    const answer = answers[path] ?? "NotFound";
-    if (typeof answer === "object") return answer;
-    throw kubeError(answer, "no", { cluster: "fake", verb: "get", resource: path });
+    return discoveryDocument(path, types);
   };
   return { client: fakeClient({ raw }), asked };
 }
@@ -56,25 +32,22 @@ function server(answers: Record<string, object | KubeErrorCode> = ANSWERS): { cl
 const { signal } = new AbortController();
 
 describe("discovery", () => {
-  test("finds a manifest's resource by its kind, with one request per group", async () => {
+  test("finds a manifest's resource by its kind, with two requests for all", async () => {
     const { client, asked } = server();
     const discovery = new Discovery(client, signal);
     const deployment = { group: "apps", version: "v1", plural: "deployments", kind: "Deployment", namespaced: true };
     expect(await discovery.find("apps/v1", "Deployment")).toEqual(deployment);
+    expect(await discovery.find("v1", "Node")).toMatchObject({ plural: "nodes", namespaced: false });
     expect(await discovery.find("apps/v1", "Unheard")).toBeUndefined();
-    expect(asked).toEqual(["/apis/apps/v1"]);
+    expect(asked).toEqual(["/api", "/apis"]);
   });
 
-  test("does not mistake a subresource for the resource", async () => {
-    expect(await new Discovery(server().client, signal).find("v1", "Pod")).toMatchObject({ plural: "pods" });
-  });
-
-  test("requests a missing group again, which a CRD may add", async () => {
-    const answers = { ...ANSWERS };
-    const { client } = server(answers);
+  test("asks again for a missing kind, which a CRD may add", async () => {
+    const types = [...TYPES];
+    const { client } = server(types);
     const discovery = new Discovery(client, signal);
     expect(await discovery.find("legation.dev/v1alpha1", "Cluster")).toBeUndefined();
-    answers["/apis/legation.dev/v1alpha1"] = list(["clusters", "Cluster", false, ["list"]]);
+    types.push({ group: "legation.dev", version: "v1alpha1", plural: "clusters", kind: "Cluster" });
     expect(await discovery.find("legation.dev/v1alpha1", "Cluster")).toMatchObject({ plural: "clusters" });
   });
 
@@ -85,20 +58,38 @@ describe("discovery", () => {
     });
   });
 
-  test("lists removable namespaced kinds and failed groups, without metrics", async () => {
-    const { client, asked } = server();
-    const { resources, unknown } = await new Discovery(client, signal).removable();
-    expect(resources.map(({ plural }) => plural)).toEqual(["pods", "deployments", "routes", "filters"]);
-    expect([...unknown]).toEqual([["down.example.com/v1", expect.objectContaining({ code: "ServerError" })]]);
-    expect(asked.filter((path) => path.includes("metrics"))).toEqual([]);
+  test("refuses an API server without aggregated discovery", async () => {
+    const client = fakeClient({ raw: async () => ({ kind: "APIGroupList", groups: [] }) });
+    await expect(new Discovery(client, signal).all()).rejects.toMatchObject({
+      code: "BadAnswer",
+      message: expect.stringContaining("Kubernetes 1.30 or newer sends one"),
+    });
+  });
+
+  test("lists removable namespaced kinds and versions that do not answer, without metrics", async () => {
+    const { types, stale } = await new Discovery(server().client, signal).removable();
+    expect(types.map(({ resource }) => resource.plural)).toEqual(["pods", "deployments", "routes", "filters"]);
+    expect(stale).toMatchObject([{ group: "down.example.com", version: "v1" }]);
   });
 
   test("lists each kind once, also one of another version of its group", async () => {
-    const { resources } = await new Discovery(server().client, signal).removable();
+    const { types } = await new Discovery(server().client, signal).removable();
     expect(
-      resources
-        .filter(({ group }) => group === "mesh.example.com")
-        .map(({ plural, version }) => `${plural} ${version}`),
+      types
+        .filter(({ resource: { group } }) => group === mesh.group)
+        .map(({ resource: { plural, version } }) => `${plural} ${version}`),
     ).toEqual(["routes v1", "filters v1alpha3"]);
   });
+});
+
+test("leaves out types of a member whose names lead elsewhere or control the terminal", async () => {
+  const apps = { group: "apps", plural: "deployments", kind: "Deployment" };
+  const { client } = server([
+    apps,
+    { ...apps, plural: "../../../../../api/v1/secrets?x=" },
+    { ...apps, kind: "Deployment\u001b[2J" },
+    { ...apps, group: "apps/../.." },
+  ]);
+  const { types } = await readServed(client, {});
+  expect(types.map(({ resource }) => resource)).toEqual([{ ...apps, version: "v1", namespaced: true }]);
 });

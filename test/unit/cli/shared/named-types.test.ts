@@ -33,6 +33,9 @@ describe("types that a server is asked for", () => {
   const served = (group: string, plural: string, verbs: readonly string[] = COPY_VERBS) => ({
     resource: { group, version: "v1", plural, kind: plural, namespaced: true },
     verbs,
+    singular: "",
+    shortNames: [],
+    categories: [],
   });
   const all = [
     served("", "configmaps"),
@@ -41,7 +44,7 @@ describe("types that a server is asked for", () => {
     served("rbac.authorization.k8s.io", "roles"),
   ];
   const find = (text: string): Promise<unknown> => {
-    const discovery: Pick<Discovery, "all"> = { all: async () => ({ served: all, unknown: new Map() }) };
+    const discovery: Pick<Discovery, "all"> = { all: async () => ({ types: all, stale: [] }) };
     return findTypes(discovery, typeList.parse(text), { cluster: "west", verbs: COPY_VERBS });
   };
 

@@ -26,8 +26,8 @@ test("rows are of Jobs that have ended, with their CronJob, and of CronJobs with
     [nightly],
   );
   expect(rows).toMatchObject([
-    { kind: "Job", name: "a", cronJob: "nightly", state: "Complete: 2 of 2 succeeded", hasFailed: false, asks: false },
-    { kind: "Job", name: "b", state: "Failed: 2 of 2 succeeded", hasFailed: true },
+    { kind: "Job", name: "a", cronJob: "nightly", state: "Complete: 2 of 2 succeeded", asks: false },
+    { kind: "Job", name: "b", state: "Failed: 2 of 2 succeeded" },
     { kind: "CronJob", name: "nightly", state: "runs at 0 3 * * *, last 2026-01-01T03:00:00Z", asks: true },
   ]);
 });
@@ -39,7 +39,6 @@ describe("workloads", () => {
     name,
     asks: false,
     state: "s",
-    hasFailed: false,
     ...fields,
   });
   const pod = (name: string, state: PodRow["state"], workload: string): PodRow => ({

@@ -18,7 +18,6 @@ const DELETED = { metadata: { deletionTimestamp: NOW } };
 
 function observed(parts: Partial<Observed> = {}): Observed {
   return {
-    ref: { namespace: "team", name: "data" },
     host: HOST,
     copies: [],
     usable: true,

@@ -21,5 +21,5 @@ export const NOTHING_ELSE: Omit<ExecutorOptions, "registry" | "guard" | "clock">
 /** What the watches show: these claims in `west`. */
 export function shownInWest(...claims: readonly Stored<PersistentVolumeClaim>[]): Observed {
   const copies = claims.map((claim) => ({ member: "west", claim, usable: true, held: false }));
-  return { ref: { namespace: "team", name: "data" }, host: HOST, copies, usable: true };
+  return { host: HOST, copies, usable: true };
 }

@@ -62,7 +62,7 @@ test.each([
   const members = [member("west", clusterWith(plural), { reachable: false })];
   const around = { ...surroundings(members, clock), host: clusterWith() };
   const networks = new JoinedNetworks({ ...around, network: undefined });
-  const controller = new Kind({ ...around, proxies, family: NAMESPACED, networks });
+  const controller = new Kind({ ...around, proxies, family: NAMESPACED, networks, mcs: false });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   await clock.advance(1_000);

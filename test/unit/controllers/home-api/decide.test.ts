@@ -39,7 +39,7 @@ function secret(renewAt: number | undefined, owner = "delegate-uid"): Stored<Sec
 }
 
 function decided(of: Stored<Pod>, ...delegates: DelegateView[]): ReturnType<typeof decide> {
-  return decide({ ref: { namespace: "team", name: "web-0" }, proxy: of, delegates }, NOW);
+  return decide({ proxy: of, delegates }, NOW);
 }
 
 const issue = { type: "issue", member: "west", delegateUid: "delegate-uid" };
@@ -95,7 +95,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
 
   test("does not get them while a refusal is recent", () => {
     const of = proxy();
-    const observed = { ref: { name: "web-0" }, proxy: of, delegates: [view(of)], notBefore: NOW + MINUTE };
+    const observed = { proxy: of, delegates: [view(of)], notBefore: NOW + MINUTE };
     expect(decide(observed, NOW)).toEqual({ actions: [], outcome: "Valid", requeueAt: NOW + MINUTE });
     expect(decide(observed, NOW + MINUTE).actions).toHaveLength(1);
   });
@@ -110,7 +110,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
 test("reports a pod that has no token against its author's choice", () => {
   const of = proxy();
   const untold = { member: "west", message: "no way" };
-  const observed = { ref: { name: "web-0" }, proxy: of, delegates: [view(of, {}, { mode: "none" })], untold };
+  const observed = { proxy: of, delegates: [view(of, {}, { mode: "none" })], untold };
   expect(decide(observed, NOW).actions).toEqual([{ type: "tell", proxyUid: "uid-1", ...untold }]);
 });
 
@@ -133,7 +133,6 @@ describe("the renewal of tokens", () => {
 
   const of = proxy();
   const observed = {
-    ref: { name: "web-0" },
     proxy: of,
     delegates: [view(of, { secret: secret(NOW + 40 * MINUTE) })],
     issued: issuedFor(40 * MINUTE),
@@ -162,7 +161,7 @@ describe("the renewal of tokens", () => {
   test("is due when a client writes another time into their Secret", () => {
     const of = proxy();
     const delegates = [view(of, { secret: secret(NOW - MINUTE) })];
-    const observed = { ref: { name: "web-0" }, proxy: of, delegates, issued: issuedFor(40 * MINUTE) };
+    const observed = { proxy: of, delegates, issued: issuedFor(40 * MINUTE) };
     expect(decide(observed, NOW).actions).toMatchObject([{ type: "issue" }]);
   });
 });

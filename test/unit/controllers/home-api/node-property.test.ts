@@ -70,7 +70,7 @@ class World {
       const secret = this.#secretOf(member, proxy.metadata.uid);
       return { member, readable: true, delegate, ...(secret === undefined ? {} : { secret }) };
     });
-    const { actions } = decide({ ref: { name: "web-0" }, proxy, delegates: views }, this.now);
+    const { actions } = decide({ proxy, delegates: views }, this.now);
     for (const action of actions) if (action.type === "issue") this.#issue(action);
   }
 

@@ -95,7 +95,13 @@ async function going({
   const host = clientWith({ services, endpointslices: slices, serviceexports: exports }, listMs);
   const around = { ...surroundings([of], clock), host };
   const networks = new JoinedNetworks({ ...around, network: undefined });
-  const controller = new ServiceController({ ...around, recorder: { record: () => {} }, proxies, networks });
+  const controller = new ServiceController({
+    ...around,
+    recorder: { record: () => {} },
+    proxies,
+    networks,
+    mcs: false,
+  });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   const put = puttingInto(proxies, controller, clock);

@@ -8,6 +8,7 @@ import {
 } from "../../../../../src/cli/explain/installation/installed-objects.ts";
 import type { InstalledSettings } from "../../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../../src/cli/shared/manifests.ts";
+import { discovering } from "../../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { signal, stored } from "./given.ts";
 
@@ -25,6 +26,7 @@ const before: InstalledSettings = {
   webhookUrl: undefined,
   access: undefined,
   relay: false,
+  mcs: false,
   ownImage: undefined,
 };
 const helmRelease = { name: "fleet", namespace: "infra" };
@@ -32,9 +34,8 @@ const helmRelease = { name: "fleet", namespace: "infra" };
 /** A host with one installed object, of which a dry run changes what the manifest names. */
 function hostWith(installed: Manifest) {
   const asStored = { ...installed, metadata: { ...installed.metadata, ...stored } } as KubeObject;
-  const served = { name: "deployments", kind: "Deployment", namespaced: true, verbs: ["get"] };
   return fakeClient({
-    raw: async () => ({ resources: [served] }),
+    raw: discovering({ group: "apps", plural: "deployments", kind: "Deployment" }),
     find: async () => asStored,
     patch: async (_resource, _ref, { body }) => {
       const manifest = body as Manifest;

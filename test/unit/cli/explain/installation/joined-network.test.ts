@@ -1,7 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Cluster, ClusterCondition } from "../../../../../src/api/cluster.ts";
 import type { Lease, Stored } from "../../../../../src/api/kubernetes.ts";
-import { endpointsFinding, networkFindings } from "../../../../../src/cli/explain/installation/joined-network.ts";
+import {
+  endpointsFinding,
+  importsFindings,
+  networkFindings,
+} from "../../../../../src/cli/explain/installation/joined-network.ts";
+import { serving } from "../../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { NOW, signal, stored } from "./given.ts";
 
@@ -50,4 +55,14 @@ describe("the endpoints of other clusters in a member", () => {
     expect(await networkFindings(host, { ...cluster({}), spec }, at)).toEqual([]);
     expect(await networkFindings(host, cluster({}), at)).toMatchObject([{ state: "WARN" }]);
   });
+});
+
+test.each([
+  ["are made where the member serves them", ["serviceimports"], [{ state: "OK" }]],
+  ["are missing where it does not", [], [{ state: "WARN", what: expect.stringContaining("serves no ServiceImports") }]],
+] as const)("imports of a network %s", async (_, plurals, findings) => {
+  const raw = serving({ group: "multicluster.x-k8s.io", versions: { v1beta1: plurals } });
+  expect(await importsFindings(fakeClient({ raw }), cluster({}), signal)).toMatchObject(findings);
+  const { network: _network, ...spec } = cluster({}).spec;
+  expect(await importsFindings(fakeClient({ raw }), { ...cluster({}), spec }, signal)).toEqual([]);
 });

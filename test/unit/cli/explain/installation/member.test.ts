@@ -44,7 +44,7 @@ describe("a member that is asked", () => {
   const cluster = { metadata: { name: "west", ...stored }, spec: { credentialsSecret: { name: "member-west" } } };
   const data = { kubeconfig: Buffer.from("apiVersion: v1").toString("base64") };
   const secret = { metadata: { name: "member-west", ...stored }, data };
-  const context = { node: undefined, rights: [], hostClock: undefined, now: 0, cluster };
+  const context = { node: undefined, rights: [], mcs: false, hostClock: undefined, now: 0, cluster };
   const host = (found: object | undefined) => fakeClient({ find: async () => found });
 
   test("that hangs is given up at its deadline", async () => {

@@ -23,7 +23,6 @@ const settings: WholeRow = {
   kind: "ConfigMap",
   namespace: "shop",
   name: "web-settings",
-  created: "",
   isEnding: false,
   members: [],
 };

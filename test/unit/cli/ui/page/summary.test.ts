@@ -53,7 +53,6 @@ const settings: WholeRow = {
   kind: "ConfigMap",
   namespace: "shop",
   name: "settings",
-  created: "",
   isEnding: false,
   members: [
     { member: "west", tone: "running", state: "InStep" },

@@ -29,7 +29,7 @@ test("a workload whose pods have all succeeded is finished, with its pods", () =
 });
 
 test("a finished Job is shown if its author asks for delegation, and its CronJob with it", () => {
-  const job = { namespace: "shop", state: "Complete: 1 succeeded", hasFailed: false } as const;
+  const job = { namespace: "shop", state: "Complete: 1 succeeded" } as const;
   const rows = [
     { ...job, kind: "Job", name: "report-1", asks: true, cronJob: "report" },
     { ...job, kind: "CronJob", name: "report", asks: false },
@@ -39,7 +39,7 @@ test("a finished Job is shown if its author asks for delegation, and its CronJob
 });
 
 test("a whole object has a state for each member, and one of a Job its completions", () => {
-  const whole = { uid: "1", type: "jobs", kind: "Job", namespace: "shop", name: "sum", created: "", isEnding: false };
+  const whole = { uid: "1", type: "jobs", kind: "Job", namespace: "shop", name: "sum", isEnding: false };
   const row = wholeWorkload({
     ...whole,
     members: [{ member: "west", tone: "running", state: "Running", wanted: 4, has: 1 }],

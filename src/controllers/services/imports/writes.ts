@@ -1,0 +1,93 @@
+import type { KubeObject, ServiceImport, Stored } from "../../../api/kubernetes.ts";
+import type { ClusterClient } from "../../../kube/client.ts";
+import { resourceOf, type ServedResource } from "../../../kube/optional-resource.ts";
+import {
+  apiVersionOf,
+  endpointSlices,
+  type Resource,
+  serviceExports,
+  serviceImports,
+  services,
+} from "../../../kube/resources.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
+import type { ImportAction, ObservedImport } from "./decide.ts";
+
+const MANAGER = "legation-mcs";
+
+/** Returns the write's name for the write guard. */
+export function nameOf({ kind, object }: ImportAction): string {
+  return `${kind} ${object.metadata.name}`;
+}
+
+/** Returns what the write guard compares: the same write is held, and not another one. */
+export function contentOf(action: ImportAction): string {
+  switch (action.type) {
+    case "create":
+      return JSON.stringify(action.object);
+    case "patch":
+      return JSON.stringify(action.patch);
+    case "delete":
+      return action.object.metadata.uid;
+    case "status":
+      return action.clusters.join();
+    case "conditions":
+      return JSON.stringify(action.conditions);
+  }
+}
+
+/** Sends a write. Undefined: a deletion, or the cluster serves no imports any more. Rejects with KubeError. */
+export async function sendWrite(
+  { client, served }: { readonly client: ClusterClient; readonly served: ServedResource<ServiceImport> },
+  action: ImportAction,
+  signal: AbortSignal,
+): Promise<Stored<KubeObject> | undefined> {
+  const { namespace = "", name } = action.object.metadata;
+  const ref = { namespace, name };
+  if (action.type === "create") {
+    const resource = action.kind === "import" ? await served.find(signal) : DERIVED[action.kind];
+    if (resource === undefined) return undefined;
+    return client.create(
+      resource,
+      { apiVersion: apiVersionOf(resource), kind: resource.kind, ...action.object },
+      { signal },
+    );
+  }
+  const resource = resourceOfWrite(action);
+  const { uid } = action.object.metadata;
+  if (action.type === "delete") {
+    await client.delete(resource, ref, { uid, signal });
+    return undefined;
+  }
+  const options = { metadataOnly: true, signal };
+  if (action.type === "patch") return client.patch(resource, ref, { type: "merge", body: action.patch }, options);
+  const status =
+    action.type === "status"
+      ? { clusters: action.clusters.map((cluster) => ({ cluster })) }
+      : { conditions: action.conditions };
+  const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: { ...ref, uid }, status };
+  const ofStatus = { ...options, subresource: "status", fieldManager: MANAGER };
+  return client.patch(resource, ref, { type: "apply", body, force: true }, ofStatus);
+}
+
+const DERIVED: Readonly<Record<"service" | "slice", Resource<KubeObject>>> = {
+  service: services,
+  slice: endpointSlices,
+};
+
+function resourceOfWrite({ kind, object }: Exclude<ImportAction, { readonly type: "create" }>): Resource<KubeObject> {
+  if (kind === "service" || kind === "slice") return DERIVED[kind];
+  return kind === "conditions" ? resourceOf(serviceExports, object) : resourceOf(serviceImports, object);
+}
+
+/** Returns the expectation that the stores show the write. */
+export function isShown(action: ImportAction): Expectation<ObservedImport> {
+  const { name } = action.object.metadata;
+  const there = (observed: ObservedImport): Stored<KubeObject> | undefined => {
+    if (action.kind === "conditions") return observed.exported?.object;
+    if (action.kind === "service") return observed.service;
+    return action.kind === "slice" ? observed.slices.find(({ metadata }) => metadata.name === name) : observed.import;
+  };
+  if (action.type === "create") return (observed) => there(observed) !== undefined;
+  const { resourceVersion } = action.object.metadata;
+  return (observed) => there(observed)?.metadata.resourceVersion !== resourceVersion;
+}
