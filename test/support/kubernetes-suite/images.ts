@@ -18,12 +18,17 @@ user-defined-in-image:x:1000:
 group-defined-in-image:x:50000:user-defined-in-image
 `;
 
-/** Programs of Debian that specs call, by their names in images. Busybox' shell would prefer its own. */
-const TOOLS = {
+/**
+ * Programs of Debian that specs call, by their names in images. Busybox' shell would prefer its own, and its static programs do not
+ * load the libraries of the others.
+ */
+const TOOLS: Readonly<Record<string, string>> = {
   sh: "dash",
   curl: "curl",
+  wget: "wget",
   nc: "netcat-openbsd",
   dig: "bind9-dnsutils",
+  nslookup: "bind9-dnsutils",
   getent: "libc-bin",
   ss: "iproute2",
 };
