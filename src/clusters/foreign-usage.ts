@@ -15,6 +15,8 @@ import type { Logger } from "../telemetry/logger.ts";
 // Foreign usage only ranks members, so minutes of age do no harm, and 10,000 pods are 20 pages.
 const COUNT_EVERY_MS = 5 * 60_000;
 const LONGEST_PERIOD_MS = 60 * 60_000;
+// Between two readings that no placement asked for: people see the sum in the Cluster's status.
+const UNASKED_EVERY_MS = 30 * 60_000;
 // Pause after a reading, in multiples of its duration.
 const REST_PER_WORK = 60;
 const PAGE = 500;
@@ -61,6 +63,9 @@ export class ForeignUsage {
   #sum: Amounts | undefined;
   #byNode: ForeignByNode | undefined;
   #detailUntil = Number.NEGATIVE_INFINITY;
+  #isAsked = false;
+  /** When the sum is too old for placement; epoch ms. */
+  #agedAt = Number.POSITIVE_INFINITY;
 
   constructor(options: ForeignUsageOptions) {
     this.#options = options;
@@ -70,8 +75,17 @@ export class ForeignUsage {
     return this.#sum;
   }
 
+  /** Has the sum read as often as placement needs it. */
+  ask(): void {
+    this.#isAsked = true;
+    if (this.#options.clock.now() < this.#agedAt) return;
+    this.#agedAt = Number.POSITIVE_INFINITY;
+    this.#plan(0);
+  }
+
   /** Returns undefined until it was read, which this asks for: sums by node are kept only while somebody asks. */
   byNode(): ForeignByNode | undefined {
+    this.ask();
     const now = this.#options.clock.now();
     const isNew = this.#detailUntil < now;
     this.#detailUntil = now + DETAIL_KEPT_MS;
@@ -101,7 +115,9 @@ export class ForeignUsage {
     this.#timer = this.#options.clock.after(delayMs, () => {
       this.#running = this.#run().then((restMs) => {
         this.#running = undefined;
-        this.#plan(restMs);
+        this.#agedAt = this.#isAsked ? Number.POSITIVE_INFINITY : this.#options.clock.now() + restMs;
+        this.#plan(this.#isAsked || this.#sum === undefined ? restMs : Math.max(restMs, UNASKED_EVERY_MS));
+        this.#isAsked = false;
       });
     });
   }

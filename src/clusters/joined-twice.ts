@@ -27,6 +27,13 @@ export function joinedTwice(clusters: readonly Joined[]): Map<string, string> {
   return refused;
 }
 
+/** Returns values of which two Clusters of one member share at least one. */
+export function identityKeys({ cluster, found }: Joined): readonly string[] {
+  const uid = recordedUid(cluster) ?? found?.uid;
+  const server = cluster.spec.agent === undefined ? found?.server : undefined;
+  return [...(uid === undefined ? [] : [`uid ${uid}`]), ...(server === undefined ? [] : [`server ${server}`])];
+}
+
 export function joinedTwiceProblem(name: string, keeper: string): string {
   return (
     `its member has joined already, as Cluster ${keeper} (both lead to the same API server), so no pod is placed here; ` +

@@ -1,3 +1,4 @@
+import type { Rest } from "../runtime/reflector.ts";
 import type { Member } from "./member.ts";
 
 export interface MemberWatch {
@@ -6,26 +7,32 @@ export interface MemberWatch {
   stop(): Promise<void>;
 }
 
+// What a member takes of the process for one list: the first lists of a thousand members are no burst.
+const SPREAD_PER_MEMBER_MS = 20;
+
 /** A watch for each of some members. The member itself retries its watches when it answers again. */
 export class MemberWatches<Watch extends MemberWatch> {
-  readonly #open: (member: Member) => Watch;
+  readonly #open: (member: Member, rest: Rest) => Watch;
   readonly #watches = new Map<Member, Watch>();
   #stopped = false;
 
   /** Takes a function that creates, but does not start, a member's watch. */
-  constructor(open: (member: Member) => Watch) {
+  constructor(open: (member: Member, rest: Rest) => Watch) {
     this.#open = open;
   }
 
   follow(members: readonly Member[]): void {
-    this.keep(members);
-    for (const member of members) this.add(member);
+    const followed = members.filter((member) => this.#watches.has(member)).length;
+    // Each of a thousand Clusters that come at a start changes hardly anything.
+    if (followed < this.#watches.size) this.keep(members);
+    if (followed < members.length) for (const member of members) this.add(member);
   }
 
   /** Follows this member too, unless it was disconnected. */
   add(member: Member): void {
     if (this.#stopped || member.stopped || this.#watches.has(member)) return;
-    const watch = this.#open(member);
+    const spreadMs = (): number => (this.#watches.size - 1) * SPREAD_PER_MEMBER_MS;
+    const watch = this.#open(member, { ...member.rest, spreadMs });
     this.#watches.set(member, watch);
     member.watches.add(watch);
     watch.start();

@@ -12,6 +12,7 @@ import type { NodeKinds } from "../placement/node-kinds.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
+import type { Rest } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { confirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
@@ -49,6 +50,7 @@ export class Member {
   /** Sends nothing to a cluster other than the one that joined. */
   readonly client: ClusterClient;
   readonly watches: Set<{ retry(): void }> = new Set();
+  readonly rest: Omit<Rest, "spreadMs"> = { mutex: new Mutex(), share: Math.random() };
   readonly delegates: MemberDelegates;
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>
     fitsLargest(requests, this.nodeTotals.largestNode, this.devices.known),
@@ -68,6 +70,7 @@ export class Member {
   readonly #events: Pick<Events<MemberEvents>, "emit">;
   #probed: ProbeResult = NOT_PROBED;
   #emittedState = "";
+  #heardAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
   #cluster: Stored<Cluster>;
   #virtualNode: VirtualNode | undefined;
@@ -112,7 +115,10 @@ export class Member {
       budget: this.memory,
       clock,
       log,
-      onChange: (key) => events.emit("delegate", this, key),
+      onChange: (key) => {
+        this.#heardAt = clock.now();
+        events.emit("delegate", this, key);
+      },
       onEnded: (delegate) => events.emit("ended", this, delegate),
       onState: () => this.#onDelegatesState(),
     });
@@ -158,6 +164,7 @@ export class Member {
       client: options.client,
       clock,
       settings: () => probeSettingsOf(this.#cluster),
+      heardAt: () => this.#heardAt,
       onResult: (result) => this.#onProbe(result),
     });
   }
@@ -323,6 +330,7 @@ export class Member {
 
   /** The `used` of the candidate is updated in place. */
   candidate(): Candidate {
+    this.#foreign.ask();
     this.#candidate ??= this.#makeCandidate();
     return this.#candidate;
   }

@@ -32,6 +32,8 @@ const READY_PATH = "/readyz?exclude=shutdown";
 const HURRIED_PERIOD_MS = 1_000;
 // A control plane of several servers is upgraded without downtime.
 const VERSION_AGAIN_MS = 300_000;
+// A member may send events although it is about to shut down.
+const MOST_SKIPPED_MS = 60_000;
 // A watch whose connection was merely cut reopens within this time.
 const CUT_MS = 3_000;
 // The version is written to the virtual node, so anything else counts as none.
@@ -41,6 +43,8 @@ interface ProbeOptions {
   readonly client: ClusterClient;
   readonly settings: () => ProbeSettings;
   readonly clock: Clock;
+  /** Returns when the member last sent an event of an object, which its etcd had stored; epoch ms. */
+  readonly heardAt: () => number;
   readonly onResult: (result: ProbeResult) => void;
 }
 
@@ -109,7 +113,20 @@ export class Probe {
     });
     // Failed probes follow each other without the idle time, until the threshold is reached.
     const failing = message !== undefined && (this.#reachable || this.#undecided);
-    this.#plan(failing ? Math.min(periodMs, HURRIED_PERIOD_MS) : periodMs);
+    if (failing) this.#plan(Math.min(periodMs, HURRIED_PERIOD_MS));
+    else this.#planUnlessHeard(periodMs, periodMs);
+  }
+
+  /** Leaves the probe out while the member's events prove that it answers. */
+  #planUnlessHeard(periodMs: number, delayMs: number): void {
+    const { clock, heardAt } = this.#options;
+    this.#timer?.cancel();
+    this.#timer = clock.after(delayMs, () => {
+      const quietMs = clock.now() - heardAt();
+      const isProven = quietMs < periodMs && clock.now() < this.#lastStartMs + MOST_SKIPPED_MS;
+      if (isProven) this.#planUnlessHeard(periodMs, periodMs - quietMs);
+      else void this.#run();
+    });
   }
 
   /** Keeps the known version on failure, since the member is ready. */

@@ -10,11 +10,12 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
+import { ReverseIndex } from "../runtime/reverse-index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FoundKubeconfig, MemberConnections, type RenewableConnection } from "./connections.ts";
 import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
-import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
+import { type FoundIdentity, identityKeys, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
 import { Member, type MemberEvents } from "./member.ts";
 
 export interface RegistryEvents extends MemberEvents {
@@ -46,6 +47,7 @@ export class Registry {
   /** The identities that members gave, with the kubeconfig that led to each. */
   readonly #found = new Map<string, FoundIdentity & { readonly kubeconfig: string }>();
   #joinedTwice: ReadonlyMap<string, string> = new Map();
+  readonly #identityKeys = new ReverseIndex<string, string>();
   readonly #delegateIndex = new DelegateIndex();
   readonly #foreignUsageMutex = new Mutex();
   readonly #options: RegistryOptions;
@@ -176,13 +178,13 @@ export class Registry {
       this.#connections.forgetProblem(name);
       this.#found.delete(name);
       this.#connections.end(name);
-      this.#refuseSecondNames();
+      this.#refuseSecondNames(name);
       return;
     }
     if (existing !== undefined) existing.member.cluster = cluster;
     // A refused Cluster with new credentials may lead to a member of its own.
     else if (this.#found.get(name)?.kubeconfig !== this.#kubeconfig(cluster)) this.#found.delete(name);
-    this.#refuseSecondNames(name);
+    this.#refuseSecondNames(name, name);
     this.#connect(name, cluster);
   }
 
@@ -217,7 +219,8 @@ export class Registry {
   #onIdentity(name: string, found: FoundIdentity & { readonly kubeconfig: string }): void {
     const before = this.#found.get(name);
     this.#found.set(name, found);
-    if (before === undefined || before.uid !== found.uid || before.server !== found.server) this.#refuseSecondNames();
+    if (before === undefined || before.uid !== found.uid || before.server !== found.server)
+      this.#refuseSecondNames(name);
     if (found.uid !== undefined && isUid(found.uid)) this.#record(name, found.uid);
   }
 
@@ -233,8 +236,23 @@ export class Registry {
       .catch((err: unknown) => this.#options.log.warn({ member: name, err }, "the member's uid was not recorded"));
   }
 
-  /** Disconnects Clusters whose member joined under another name, and connects those that are no longer refused, except `own`. */
-  #refuseSecondNames(own?: string): void {
+  /** Reports whether another Cluster may lead to the same member as this one, or led there before. */
+  #sharesMember(name: string): boolean {
+    const cluster = this.cluster(name);
+    const earlier = this.#identityKeys.delete(name);
+    const now = cluster === undefined ? [] : identityKeys({ cluster, found: this.#found.get(name) });
+    const isShared = [...earlier, ...now].some((key) => this.#identityKeys.has(key));
+    this.#identityKeys.set(name, now);
+    return isShared;
+  }
+
+  /**
+   * Disconnects Clusters whose member joined under another name, and connects those that are no longer refused, except `own`.
+   * `changed` is the Cluster of which something changed.
+   */
+  #refuseSecondNames(changed: string, own?: string): void {
+    // All Clusters are compared below, and a thousand of them come at once.
+    if (!this.#sharesMember(changed)) return;
     const before = this.#joinedTwice;
     const joined = this.clusters().map((cluster) => ({ cluster, found: this.#found.get(cluster.metadata.name) }));
     this.#joinedTwice = joinedTwice(joined);

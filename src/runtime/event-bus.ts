@@ -8,6 +8,21 @@ export class Events<Payloads extends { readonly [Name in keyof Payloads]: readon
     else others.push(listener);
   }
 
+  /** Calls the listener once for all of these events that follow each other without a pause, right after them. */
+  onAny(names: readonly (keyof Payloads)[], listener: () => void): void {
+    let isDue = false;
+    for (const name of names) {
+      this.on(name, () => {
+        if (isDue) return;
+        isDue = true;
+        queueMicrotask(() => {
+          isDue = false;
+          listener();
+        });
+      });
+    }
+  }
+
   emit<Name extends keyof Payloads>(name: Name, ...payload: Payloads[Name]): void {
     for (const listener of this.#listeners[name] ?? []) listener(...payload);
   }

@@ -12,11 +12,13 @@ import { ConnectionBackoff } from "./backoff.ts";
 import { type Clock, InterruptibleSleep } from "./clock.ts";
 import { FailureLogLimiter } from "./internal/failure-log-limiter.ts";
 import { RelistPolicy, WATCH_IDLE_MS } from "./internal/relist-policy.ts";
+import { type Rest, RestPolicy } from "./internal/rest-policy.ts";
 import { overBudget, StagedList, StoreCharges } from "./internal/store-budget.ts";
 import { failureOf, type ReflectorFailure } from "./reflector-failure.ts";
 import { rolledBackTo, sameUid, sameVersion } from "./resource-version.ts";
 import { type IndexFunction, type ReadStore, type ReflectorEvent, Store } from "./store.ts";
 
+export type { Rest } from "./internal/rest-policy.ts";
 export type { ReflectorEvent } from "./store.ts";
 
 /**
@@ -25,10 +27,11 @@ export type { ReflectorEvent } from "./store.ts";
  * - `watching`: the server accepted a watch and the store follows it; a watch that ends normally and reopens at once stays
  *   in this state
  * - `backing-off`: the last attempt failed or ended too soon; the store shows the previous state
+ * - `resting`: the last list was empty, nobody needs the watch, and none is open; the list is repeated from time to time
  * - `not-served`: the cluster lacks the API, so the store is empty; discovery is repeated each minute, or as the resource says
  * - `stopped`: for good
  */
-export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "not-served" | "stopped";
+export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "resting" | "not-served" | "stopped";
 
 export interface ReflectorOptions<T extends KubeObject> extends Selection {
   readonly client: ClusterClient;
@@ -47,6 +50,8 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
   readonly metadataOnly?: boolean;
   /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
+  /** Closes the watch while the store is empty, unless it is needed. Default: it stays open. */
+  readonly rest?: Rest;
   readonly clock: Clock;
   readonly log: LineLog;
   readonly onEvent?: (event: ReflectorEvent<T>) => void;
@@ -75,11 +80,13 @@ export class Reflector<T extends KubeObject> {
   readonly #synced = Promise.withResolvers<void>();
   readonly #sleep: InterruptibleSleep;
   readonly #policy: RelistPolicy;
+  readonly #rest: RestPolicy;
   readonly #charges: StoreCharges;
   readonly #served: ServedResource<T>;
   #listed: Resource<T> | undefined;
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
+  #lastListedAt: number | undefined;
   #listingSince: number | undefined;
   #failing: ReflectorFailure | undefined;
   readonly #logLimiter: FailureLogLimiter;
@@ -87,6 +94,7 @@ export class Reflector<T extends KubeObject> {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#policy = new RelistPolicy(options.pageSize ?? PAGE_SIZE, options.clock);
+    this.#rest = new RestPolicy(options.rest, options.clock);
     this.#charges = new StoreCharges(options.budget);
     this.#served = new ServedResource(options.client, options.resource);
     this.#store = new Store(options.indexes);
@@ -113,6 +121,11 @@ export class Reflector<T extends KubeObject> {
     return this.#policy.lastContactMs;
   }
 
+  /** When the last complete list began; epoch ms. The list shows every write that finished before. */
+  get lastListedAt(): number | undefined {
+    return this.#lastListedAt;
+  }
+
   /** Since when the complete state is being read, attempts that failed included; epoch ms. Undefined while it is not. */
   get listingSince(): number | undefined {
     return this.#listingSince;
@@ -135,30 +148,44 @@ export class Reflector<T extends KubeObject> {
     await unlessAborted(this.#synced.promise, signal);
   }
 
-  /** Ends the current backoff, because the server is known to answer again. */
+  /** Ends the current backoff or rest, because the server is known to answer again. */
   retry(): void {
-    this.#sleep.end();
+    if (this.#state !== "resting" || this.#rest.returned()) this.#sleep.end();
+  }
+
+  /** Opens the watch if it rests. It stays open for some minutes after the last call, and while the store has objects. */
+  need(): void {
+    if (this.#rest.need()) this.#sleep.end();
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#abort;
+    let delayMs = this.#rest.firstMs;
     while (!signal.aborted) {
-      let delayMs: number;
+      if (delayMs > 0) await this.#sleep.wait(delayMs, signal);
+      if (signal.aborted) return;
       try {
         const resource = await this.#served.find(signal);
-        if (resource === undefined) {
-          delayMs = await this.#notServed(signal);
-        } else {
-          await this.#watch(resource, await this.#begin(resource, signal), signal);
-          delayMs = this.#backoff.ended();
-          if (delayMs > 0) this.#setState("backing-off");
-        }
+        delayMs = resource === undefined ? await this.#notServed(signal) : await this.#follow(resource, signal);
       } catch (error) {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
-      if (delayMs > 0) await this.#sleep.wait(delayMs, signal);
     }
+  }
+
+  /** Follows the resource until its watch ends, or may rest. Returns the delay before the next attempt in ms. */
+  async #follow(resource: Resource<T>, signal: AbortSignal): Promise<number> {
+    const version = await this.#rest.inTurn(this.#store.size, signal, () => this.#begin(resource, signal));
+    if (this.#rest.mayRest(this.#store.size)) {
+      this.#working("resting");
+      this.#policy.relist();
+      return this.#rest.begin();
+    }
+    await this.#watch(resource, version, signal);
+    const delayMs = this.#backoff.ended();
+    if (delayMs > 0) this.#setState("backing-off");
+    return delayMs;
   }
 
   /** Lists first when the store is not current. */
@@ -170,7 +197,8 @@ export class Reflector<T extends KubeObject> {
     const { version } = this.#policy;
     if (version !== undefined) return version;
     this.#listingSince ??= this.#options.clock.now();
-    this.#setState("listing");
+    // A list in a rest is no news.
+    if (this.#state !== "resting" || !this.#rest.mayRest(this.#store.size)) this.#setState("listing");
     return this.#list(resource, signal);
   }
 
@@ -198,6 +226,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(resource: Resource<T>, signal: AbortSignal): Promise<string> {
+    const begunAt = this.#options.clock.now();
     const staged = new StagedList<T>(this.#options.budget);
     let resourceVersion: string;
     try {
@@ -207,6 +236,7 @@ export class Reflector<T extends KubeObject> {
       staged.release();
     }
     await this.#replaceAll(staged.objects, signal);
+    this.#lastListedAt = begunAt;
     this.#listingSince = undefined;
     this.#listed = resource;
     this.#policy.listed(resourceVersion);
@@ -271,7 +301,7 @@ export class Reflector<T extends KubeObject> {
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
       idleTimeoutMs: WATCH_IDLE_MS,
-      onOpen: () => this.#opened(),
+      onOpen: () => this.#working("watching"),
       ...selectionOf(this.#options),
       ...this.#answer(),
     });
@@ -282,13 +312,13 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  #opened(): void {
+  #working(state: "watching" | "resting"): void {
     const { client, resource, log } = this.#options;
     if (this.#logLimiter.shouldLogRecovery()) log.info(`${resource.plural} of ${client.cluster} are followed again`);
     this.#failing = undefined;
     this.#policy.opened();
     this.#backoff.working();
-    this.#setState("watching");
+    this.#setState(state);
   }
 
   #apply(event: WatchEvent<T>): void {

@@ -298,6 +298,7 @@ export class ClaimController implements PodCopier {
     if (claim !== undefined && clusterOf(claim) !== undefined) this.#wanted.delete(key);
     const home = claim === undefined ? undefined : this.#homeOf(key, claim);
     const member = home === undefined ? undefined : registry.member(home);
+    if (member !== undefined) this.#copies.need(member, KIND);
     const classes = member?.cluster.spec.storageClasses;
     const heldWrites = this.#guard.of(key);
     return {

@@ -1,3 +1,4 @@
+import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_PROFILES_LABEL, CLUSTER_PROFILES_VALUE, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import {
   type ClusterProfile,
@@ -43,6 +44,7 @@ export class ClusterProfileController {
   readonly #namespaces: Reflector<Namespace>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #guard: WriteGuard<ObjectKey>;
+  #address: ReturnType<ClusterProfileOptions["hostAddress"]> | undefined;
 
   constructor(options: ClusterProfileOptions) {
     this.#options = options;
@@ -84,7 +86,7 @@ export class ClusterProfileController {
     for (const name of ["cluster", "clusterStatus"] as const) {
       events.on(name, (cluster) => this.#enqueue(cluster));
     }
-    events.on("homeApi", () => this.#enqueueAll());
+    events.on("homeApi", () => this.#onHomeApi());
   }
 
   start(): void {
@@ -95,6 +97,14 @@ export class ClusterProfileController {
     await this.#profiles.stop();
     await this.#namespaces.stop();
     await this.#loop.stop();
+  }
+
+  /** A member whose tokens were read is no news here. */
+  #onHomeApi(): void {
+    const address = this.#options.hostAddress();
+    if (jsonEqual(address, this.#address)) return;
+    this.#address = address;
+    this.#enqueueAll();
   }
 
   #enqueue(name: string): void {

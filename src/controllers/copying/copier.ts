@@ -291,7 +291,8 @@ export class Copier<T extends KubeObject> {
     const ofOthersEndAt = Math.max(this.#begunAt, member.reachableSince) + IN_FLIGHT_MS;
     const ownEndAt = this.#executor.createsEndAt(key) ?? 0;
     const at = Math.max(ofOthersEndAt, ownEndAt);
-    return now < at ? at : undefined;
+    if (now < at) return at;
+    return this.copies.showsUntil(member, name.kind, at) ? undefined : now + CHANGING_AGAIN_MS;
   }
 
   /** Reports whether the member had refused anything. */
@@ -350,6 +351,7 @@ export class Copier<T extends KubeObject> {
     if (copy === undefined && refusedUntil === undefined && (use.demand !== "needed" || source.state === "missing")) {
       return this.#forget(key);
     }
+    if (use.demand === "needed") this.copies.need(member, ref.kind);
     const object = source.state === "present" ? source.object : undefined;
     const held = object && this.#executor.held(key, object, copy);
     const keptUntil = this.#executor.keptUntil(key);

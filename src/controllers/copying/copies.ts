@@ -8,7 +8,7 @@ import { heapBytesOfObject } from "../../kube/json.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, type Rest } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ObjectName } from "./model.ts";
@@ -51,7 +51,7 @@ export class Copies<T extends KubeObject> {
     this.#watches = new Map(
       [...options.kinds].map(([kind, record]) => [
         kind,
-        new MemberWatches((member) => this.#reflector(member, kind, record)),
+        new MemberWatches((member, rest) => this.#reflector(member, { kind, record, rest })),
       ]),
     );
   }
@@ -69,9 +69,22 @@ export class Copies<T extends KubeObject> {
     return kinds.every((kind) => this.#store(member, kind)?.synced === true);
   }
 
-  /** Reports whether the stores follow the member's copies. */
+  /** Has the member's copies of a kind watched, since one is about to be created. */
+  need(member: Member, kind: string): void {
+    this.#watches.get(kind)?.of(member)?.need();
+  }
+
+  /** Reports whether the stores follow the member's copies, or have none that could change. */
   isCurrent(member: Member): boolean {
-    return this.#of(member).every((reflector) => reflector?.state === "watching");
+    return this.#of(member).every((reflector) => reflector?.state === "watching" || reflector?.state === "resting");
+  }
+
+  /** Reports whether the store shows what was created until then; epoch ms. If it does not yet, it will soon. */
+  showsUntil(member: Member, kind: string, at: number): boolean {
+    const reflector = this.#watches.get(kind)?.of(member);
+    if (reflector?.state !== "resting" || (reflector.lastListedAt ?? 0) >= at) return true;
+    reflector.need();
+    return false;
   }
 
   /** Reports whether the first list of the member's copies is pending, and nothing indicates that it will fail. */
@@ -133,7 +146,10 @@ export class Copies<T extends KubeObject> {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(member: Member, kind: string, record: WatchedKind<T>): Reflector<T> {
+  #reflector(
+    member: Member,
+    { kind, record, rest }: { readonly kind: string; readonly record: WatchedKind<T>; readonly rest: Rest },
+  ): Reflector<T> {
     const { resource, copies, withoutContent } = record;
     const { hostId, transform, onCopy, onGone, onRead, onState, clock } = this.#options;
     const labelSelector = [
@@ -150,6 +166,7 @@ export class Copies<T extends KubeObject> {
       // The transform drops the content of large objects.
       ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE, sizeOf: heapBytesOfObject }),
       budget: member.memory,
+      rest,
       indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,
       log: this.#options.log.child({ member: member.name }),

@@ -55,7 +55,8 @@ export interface PodCopier extends Preparer {
 
 export function subscribe(copier: PodCopier, events: Events<ControllerEvents>): void {
   events.on("proxy", (event) => copier.onProxy(event));
-  events.on("cluster", () => copier.onMembers());
+  // A thousand Clusters come at once, and each copier looks at all members.
+  events.onAny(["cluster"], () => copier.onMembers());
   events.on("connection", (member) => copier.onConnection(member));
   if (copier.onDelegate !== undefined) events.on("delegate", (member, key) => copier.onDelegate?.(member, key));
   if (copier.onEnded !== undefined) events.on("ended", (member, delegate) => copier.onEnded?.(member, delegate));

@@ -26,6 +26,7 @@ export interface Placed {
 export class PodsInMembers {
   readonly #placements = new Map<string, PodPlace>();
   readonly #groups = new ReverseIndex<string, string>();
+  readonly #members = new ReverseIndex<string, string>();
 
   /** Returns undefined if the place was known, with these labels. */
   place({ metadata }: Stored<Pod>, member: string): Placed | undefined {
@@ -36,6 +37,7 @@ export class PodsInMembers {
     const left = before?.member === member ? undefined : this.forget(uid);
     this.#placements.set(uid, { member, namespace, labels });
     this.#groups.set(uid, [groupOf(member, namespace)]);
+    this.#members.set(uid, [member]);
     return { isFirst, ...(left === undefined ? {} : { left }) };
   }
 
@@ -45,6 +47,7 @@ export class PodsInMembers {
     if (placement === undefined) return undefined;
     this.#placements.delete(uid);
     this.#groups.delete(uid);
+    this.#members.delete(uid);
     return this.any(placement.member, placement.namespace) ? undefined : placement;
   }
 
@@ -57,8 +60,9 @@ export class PodsInMembers {
   }
 
   namespacesIn(member: string): string[] {
-    const prefix = groupOf(member, "");
-    return [...this.#groups.values()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
+    const namespaces = new Set<string>();
+    for (const uid of this.#members.of(member)) namespaces.add(this.#placements.get(uid)?.namespace ?? "");
+    return [...namespaces];
   }
 
   *labelsIn(member: string, namespace: string): Iterable<Labels> {

@@ -45,6 +45,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   /** A member has one copy of a whole object, its pods' too. */
   readonly #wholeObjects = new ObjectsInMembers<T>();
 
+  /** The members' Clusters as they were last looked at. */
+  readonly #specs = new WeakMap<Member, object>();
   #isStopped = false;
 
   constructor(options: DependencyOptions<T>) {
@@ -108,7 +110,12 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     for (const { kind } of family.kinds.map(({ resource }) => resource)) {
       if (this.#isActive() && this.#users.anyIn(kind, "")) this.#copier.sources.need(kind, "");
     }
-    for (const member of registry.members()) this.#copier.onMember(member);
+    for (const member of registry.members()) {
+      const { spec } = member.cluster;
+      if (this.#specs.get(member) === spec) continue;
+      this.#specs.set(member, spec);
+      this.#copier.onMember(member);
+    }
   }
 
   onConnection(member: Member): void {

@@ -88,7 +88,7 @@ export class HomeApiController {
       },
       options,
     );
-    events.on("cluster", () => this.#secrets.follow(options.registry.members()));
+    events.onAny(["cluster"], () => this.#secrets.follow(options.registry.members()));
     events.on("connection", (member) => {
       // Pods that cannot be read at present run all the same, and need their tokens.
       if (member.probed.reachable) this.#enqueueAll([member]);
@@ -225,6 +225,7 @@ export class HomeApiController {
     uid: string | undefined,
     signal: AbortSignal,
   ): Promise<string | undefined> {
+    this.#secrets.need(member);
     try {
       return uid === undefined
         ? await createApiSecret(member, secret, signal)

@@ -7,7 +7,7 @@ import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, type Rest } from "../../runtime/reflector.ts";
 
 export interface MemberSecretsOptions extends ControllerOptions {
   readonly hostId: string;
@@ -22,7 +22,7 @@ export class MemberSecrets {
 
   constructor(options: MemberSecretsOptions) {
     this.#options = options;
-    this.#watches = new MemberWatches((member) => this.#reflector(member));
+    this.#watches = new MemberWatches((member, rest) => this.#reflector(member, rest));
   }
 
   follow(members: readonly Member[]): void {
@@ -37,11 +37,16 @@ export class MemberSecrets {
     return this.#watches.of(member)?.store.synced ?? false;
   }
 
+  /** Has the member's Secrets watched, since one is about to be created. */
+  need(member: Member): void {
+    this.#watches.of(member)?.need();
+  }
+
   of(member: Member, namespace: string, proxyUid: string): Stored<Secret> | undefined {
     return this.#watches.of(member)?.store.get(objectKey({ namespace, name: apiSecretName(proxyUid) }));
   }
 
-  #reflector(member: Member): Reflector<Secret> {
+  #reflector(member: Member, rest: Rest): Reflector<Secret> {
     const { hostId, onSecret, onRead, clock, log } = this.#options;
     const reflector = new Reflector({
       client: member.client,
@@ -50,6 +55,7 @@ export class MemberSecrets {
       transform: withoutData,
       budget: member.memory,
       sizeOf: heapBytesOfObject,
+      rest,
       clock,
       log: log.child({ member: member.name }),
       onEvent: ({ object }) => {

@@ -55,7 +55,8 @@ export class PodEventController {
     this.#log = options.log.child({ controller: "pod-events" });
     this.#writer = new EventWriter({ host, clock, log: this.#log, ...defined({ onOutcome }) });
     this.#followers = new MemberWatches((member) => this.#follower(member));
-    for (const name of ["cluster", "connection"] as const) options.events.on(name, () => this.#refresh());
+    options.events.onAny(["cluster", "connection"], () => this.#refresh());
+    options.events.on("delegate", (member) => this.#follow(member));
   }
 
   start(): void {
@@ -63,8 +64,15 @@ export class PodEventController {
     this.#refresh();
   }
 
+  /** Ends following members that have no delegate any more. */
   #refresh(): void {
-    if (this.#started) this.#followers.follow(this.#options.registry.members().filter(({ read }) => read));
+    const { registry } = this.#options;
+    if (this.#started) this.#followers.follow(registry.members().filter(({ delegates }) => delegates.size > 0));
+  }
+
+  #follow(member: Member): void {
+    if (this.#started && this.#followers.of(member) === undefined && member.delegates.size > 0)
+      this.#followers.add(member);
   }
 
   async stop(): Promise<void> {

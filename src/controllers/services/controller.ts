@@ -107,9 +107,9 @@ export class ServiceController implements PodCopier {
               this.#enqueueSlices(ref.member, source.object);
           }
         },
-        onRead: () => {
+        onRead: (member) => {
           this.#waitLimit.wakeAll();
-          this.#exports.onRead();
+          this.#exports.onRead([member]);
         },
       },
     });
@@ -157,7 +157,7 @@ export class ServiceController implements PodCopier {
   onConnection(member: Member): void {
     if (!member.reachable) return;
     this.#copier.onMember(member);
-    this.#exports.onRead();
+    this.#exports.onRead([member]);
   }
 
   onDelegate(member: Member, key: ObjectKey): void {

@@ -9,6 +9,7 @@ import { isNodeReady } from "../../placement/node-fit.ts";
 import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { KeyedTimers } from "../../runtime/keyed-timers.ts";
+import { LONG_RESTS, PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { ControllerEvents } from "../events.ts";
@@ -42,6 +43,8 @@ export class VirtualNodeController {
   /** Nodes that were deleted and are not there again, by Cluster, with that Cluster's uid. */
   readonly #deleted = new Map<string, { readonly cluster: string; readonly node: Stored<KubeNode> }>();
   #trouble: string | undefined;
+  /** Looks at all members, each of which may have an event at the same time. */
+  readonly #troubleCheck: PacedResync<never>;
 
   constructor(options: VirtualNodeOptions) {
     this.#options = options;
@@ -56,6 +59,16 @@ export class VirtualNodeController {
     });
     this.#hostNodes = new HostNodes({ host: client, clock, log, onChange: () => this.#enqueueAll() });
     this.#executor = new Executor(options);
+    this.#troubleCheck = new PacedResync<never>({
+      clock,
+      keys: () => [],
+      reconcile: (_keys, done) => {
+        const begunAt = performance.now();
+        this.#noteTrouble();
+        done(performance.now() - begunAt);
+      },
+      rests: LONG_RESTS,
+    });
     this.#counts = new KeyedTimers(clock);
     this.#loop = new Controller<string, Observed, Action>(
       {
@@ -69,8 +82,9 @@ export class VirtualNodeController {
       options,
     );
     const { events } = options;
-    events.on("cluster", (name) => this.#onMember(name));
-    events.on("connection", ({ name }) => this.#onMember(name));
+    events.on("cluster", (name) => this.#loop.enqueue(name));
+    events.on("connection", ({ name }) => this.#loop.enqueue(name));
+    for (const name of ["cluster", "connection"] as const) events.on(name, () => this.#troubleCheck.request(0));
     events.on("memberNodes", ({ name }) => this.#loop.enqueue(name));
     events.on("bound", (cluster) => this.#counts.start(cluster, COUNT_AFTER_MS, () => this.#loop.enqueue(cluster)));
     events.on("networks", () => this.#enqueueAll());
@@ -104,8 +118,7 @@ export class VirtualNodeController {
     await this.#loop.stop();
   }
 
-  #onMember(name: string): void {
-    this.#loop.enqueue(name);
+  #noteTrouble(): void {
     const trouble = ownTrouble(this.#options.registry);
     if (trouble === this.#trouble) return;
     const isNew = this.#trouble === undefined;

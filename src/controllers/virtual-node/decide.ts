@@ -21,6 +21,8 @@ import type { Action, Observed } from "./model.ts";
 /** A kubelet's defaults: a Lease of 40 s renewed every 10 s, and a status heartbeat every 5 min without changes. */
 export const LEASE_SECONDS = 40;
 export const RENEW_EVERY_MS = 10_000;
+// Of a node without pods: two renewals fit a Lease as well, and nothing is evicted if both are late.
+const RENEW_UNUSED_EVERY_MS = 15_000;
 const HEARTBEAT_EVERY_MS = 300_000;
 // Counters in a Cluster's status change with every pod. People need them this often at most.
 const REPORT_EVERY_MS = 10_000;
@@ -96,13 +98,14 @@ function read(observed: Observed, now: number): Decision<Action> {
 }
 
 function renewal(
-  { renewedAt }: Observed,
+  { renewedAt, facts }: Observed,
   { metadata: { uid: nodeUid } }: Stored<KubeNode>,
   now: number,
 ): { readonly actions: readonly Action[]; readonly againAt: number } {
-  const due = renewedAt + RENEW_EVERY_MS;
+  const everyMs = facts.proxies === 0 ? RENEW_UNUSED_EVERY_MS : RENEW_EVERY_MS;
+  const due = renewedAt + everyMs;
   if (now < due) return { actions: [], againAt: due };
-  return { actions: [{ type: "renewLease", nodeUid }], againAt: now + RENEW_EVERY_MS };
+  return { actions: [{ type: "renewLease", nodeUid }], againAt: now + everyMs };
 }
 
 /** API servers wait in vain at the endpoint of an earlier leader that hangs, or whose machine is gone. */

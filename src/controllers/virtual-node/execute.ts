@@ -22,6 +22,8 @@ export interface ExecutorOptions {
 /** The last writes of this controller for a Cluster. */
 type Written = Pick<Observed, "renewedAt" | "heartbeatAt" | "reportedAt" | "features" | "refused">;
 
+// Leases that were renewed together, as a leader does when it begins, come apart.
+const JITTER_MS = 1_000;
 const NEVER: Written = { renewedAt: 0, heartbeatAt: 0, reportedAt: 0 };
 
 /** Writes Nodes, Leases and Clusters, and notes when it last did. */
@@ -66,7 +68,7 @@ export class Executor {
       }
       case "renewLease":
         await this.#renewLease(ref.name, action.nodeUid, signal);
-        this.#write(name, { renewedAt: clock.now() });
+        this.#write(name, { renewedAt: clock.now() - Math.random() * JITTER_MS });
         return undefined;
       case "patchClusterStatus": {
         this.#write(name, { reportedAt: clock.now() });

@@ -40,11 +40,16 @@ export interface ScaleOptions extends Program {
   readonly onResult: (result: ScaleResult) => void;
 }
 
+// What begins with the start goes on: each kind of copies is listed twice within 90 s, the members' turns come one after another.
 const REST_MS = 5_000;
-const IDLE_MS = 10_000;
+const REST_OF_MANY_MS = 90_000;
+const MANY = 100;
+const REST_PER_MEMBER_MS = 20;
+// Probes come every 10 s, and Leases every 10 or 15.
+const IDLE_MS = 30_000;
 const CHURN_PODS = 500;
 const CHURN_PER_SECOND = 50;
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 600_000;
 // A listener, and connections of the controller for requests and watches; more of them while it starts.
 const FILES_PER_MEMBER = 5;
 const OTHER_FILES = 200;
@@ -137,7 +142,8 @@ function measure(fleet: Fleet, { members, proxies }: Size, program: Program): Pr
     await firstBound;
     const firstPlacementMs = performance.now() - startedAt;
     const startCpuMs = cpuMs(pid);
-    await sleep(REST_MS);
+    const ofMany = (REST_OF_MANY_MS * Math.min(members, MANY)) / MANY;
+    await sleep(REST_MS + ofMany + members * REST_PER_MEMBER_MS);
     const [resident, files] = [rssMb(pid), openFiles(pid)];
     const before = { cpu: cpuMs(pid), requests: total(({ requests }) => requests) };
     await sleep(IDLE_MS);

@@ -196,6 +196,7 @@ test("reads one member at a time, and a failing member delays no other", async (
 test("reads a slow member less often, and at least hourly", async () => {
   const slow = usageOf("w", { count: 20, takesMs: 1_000 });
   slow.start();
+  slow.ask();
   await clock.advance(30_000);
   expect(asked).toHaveLength(20);
   await clock.advance(20 * 60_000 - 31_000);
@@ -210,6 +211,24 @@ test("reads a slow member less often, and at least hourly", async () => {
   expect(asked).toHaveLength(2);
   await clock.advance(HOUR_MS);
   await slowest.stop();
+});
+
+test("reads a sum that no placement asks for every half hour, and an old one at once when it does", async () => {
+  const usage = usageOf("w", { count: 1 });
+  usage.start();
+  await clock.advance(10 * 60_000);
+  expect(asked).toHaveLength(1);
+  usage.ask();
+  await clock.advance(0);
+  expect(asked).toHaveLength(2);
+  for (let minute = 0; minute < 20; minute += 1) {
+    usage.ask();
+    await clock.advance(60_000);
+  }
+  expect(asked.length).toBe(6);
+  await clock.advance(29 * 60_000);
+  expect(asked.length).toBe(7);
+  await usage.stop();
 });
 
 test("reads a refusing member again after a period, or when it answers again", async () => {

@@ -14,6 +14,7 @@ import { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { servingExports } from "../../support/builders/discovery.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { pod } from "../../support/builders/pod.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
@@ -138,7 +139,8 @@ describe("a member that answers again", () => {
       find: async () => undefined,
       list: async ({ plural }) => {
         asked(plural);
-        return { items: [], resourceVersion: "1", size: 0 };
+        const items = plural === "pods" ? [pod({ metadata: { name: "web-0" } })] : [];
+        return { items, resourceVersion: "1", size: 0 };
       },
       watch,
     });
@@ -163,6 +165,7 @@ describe("a member that answers again", () => {
         log,
       });
       copies.follow([member]);
+      copies.need(member, "ConfigMap");
       return () => copies.stop();
     },
     secrets: () => {
@@ -174,6 +177,7 @@ describe("a member that answers again", () => {
         log,
       });
       secrets.follow([member]);
+      secrets.need(member);
       return () => secrets.stop();
     },
     serviceexports: () => {

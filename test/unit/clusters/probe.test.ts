@@ -15,7 +15,10 @@ afterEach(() => {
 });
 
 /** A probe of a member that answers so. */
-function probeOf(raw: (request: RawRequest) => Promise<unknown>): {
+function probeOf(
+  raw: (request: RawRequest) => Promise<unknown>,
+  heardAt = () => Number.NEGATIVE_INFINITY,
+): {
   readonly probe: Probe;
   readonly results: ProbeResult[];
 } {
@@ -24,6 +27,7 @@ function probeOf(raw: (request: RawRequest) => Promise<unknown>): {
     client: fakeClient({ raw }),
     settings: () => ({ periodMs: PERIOD_MS, timeoutMs: 1_000, failureThreshold: 3 }),
     clock: realClock,
+    heardAt,
     onResult: (result) => results.push(result),
   });
   return { probe, results };
@@ -88,4 +92,31 @@ test("counts a member that never answered as unreachable after the failure thres
     { reachable: false, undecided: true, message: "no answer" },
     { reachable: true, version: "v1.30.1" },
   ]);
+});
+
+test("asks no member that sends events, but for once a minute, and one that falls silent within the period", async () => {
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let probes = 0;
+  const { probe } = probeOf(
+    async ({ path }) => {
+      if (path !== "/version") probes += 1;
+      return { gitVersion: "v1.30.1" };
+    },
+    () => heardAt,
+  );
+  probe.start();
+  for (let second = 0; second < 59; second += 1) {
+    await vi.advanceTimersByTimeAsync(1_000);
+    heardAt = realClock.now();
+  }
+  expect(probes).toBe(1);
+  await vi.advanceTimersByTimeAsync(PERIOD_MS);
+  expect(probes).toBe(2);
+  await vi.advanceTimersByTimeAsync(10 * PERIOD_MS);
+  expect(probes).toBe(12);
+  heardAt = realClock.now();
+  probe.hurry();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(probes).toBe(13);
+  probe.stop();
 });

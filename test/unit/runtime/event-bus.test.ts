@@ -32,3 +32,20 @@ test("gives an error of a listener to the emitter, and tells no later listener",
 test("tells nobody of an event without listeners", () => {
   expect(() => new Events<Told>().emit("idle")).not.toThrow();
 });
+
+test("calls a listener of any once for events that come together, and again for later ones", async () => {
+  const events = new Events<Told>();
+  let heard = 0;
+  events.onAny(["added", "idle"], () => {
+    heard += 1;
+  });
+  events.emit("added", "a", 1);
+  events.emit("added", "b", 2);
+  events.emit("idle");
+  expect(heard).toBe(0);
+  await Promise.resolve();
+  expect(heard).toBe(1);
+  events.emit("idle");
+  await Promise.resolve();
+  expect(heard).toBe(2);
+});

@@ -108,8 +108,9 @@ export class ExportController {
     this.#loop.enqueue(copyKey({ member, kind: SERVICE, namespace, name }));
   }
 
-  onRead(): void {
-    for (const member of this.#options.registry.members()) {
+  /** Default: of all members, as the host's objects were read. */
+  onRead(members: readonly Member[] = this.#options.registry.members()): void {
+    for (const member of members) {
       for (const { kind, namespace, name } of this.#options.copier.copies.in(member)) {
         if (kind === SERVICE) this.onCopy(member.name, namespace, name);
       }

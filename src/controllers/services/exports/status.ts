@@ -15,7 +15,7 @@ import {
   type ControllerOptions,
   type Expectation,
 } from "../../../runtime/controller.ts";
-import { Reflector } from "../../../runtime/reflector.ts";
+import { Reflector, type Rest } from "../../../runtime/reflector.ts";
 import { decideReport, type ExportSource, type LastReport, type ObservedExport, type ReportAction } from "./decide.ts";
 
 export interface ExportStatusOptions extends ControllerOptions {
@@ -38,7 +38,7 @@ export class ExportStatus {
 
   constructor(options: ExportStatusOptions) {
     this.#options = options;
-    this.#watches = new MemberWatches((member) => this.#reflector(member));
+    this.#watches = new MemberWatches((member, rest) => this.#reflector(member, rest));
     this.#loop = new Controller<ExportKey, ObservedExport, ReportAction>(
       {
         name: "export-status",
@@ -56,6 +56,7 @@ export class ExportStatus {
 
   listenTo(member: Member): void {
     this.#watches.add(member);
+    this.#watches.of(member)?.need();
   }
 
   /** Members left: their reports do not count any more. */
@@ -70,13 +71,14 @@ export class ExportStatus {
     await this.#loop.stop();
   }
 
-  #reflector(member: Member): Reflector<ServiceExport> {
+  #reflector(member: Member, rest: Rest): Reflector<ServiceExport> {
     const { hostId, clock, log } = this.#options;
     return new Reflector<ServiceExport>({
       client: member.client,
       resource: serviceExports,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
       budget: member.memory,
+      rest,
       clock,
       log: log.child({ member: member.name }),
       onEvent: ({ object }) => this.#onReport(object),

@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 /** Returns a controller whose member fails each create of a claim after ten seconds with this message, and its events. */
-function failing(words: (attempt: number) => string) {
+async function failing(words: (attempt: number) => string) {
   const clock = new FakeClock();
   const happened = { creations: 0, told: [] as (string | undefined)[] };
   const create = async (): Promise<never> => {
@@ -53,6 +53,7 @@ function failing(words: (attempt: number) => string) {
   });
   running = { claims, clock };
   claims.onMembers();
+  await clock.advance(0);
   claims.onProxy({ type: "added", object: proxy });
   return { clock, happened };
 }
@@ -60,7 +61,7 @@ function failing(words: (attempt: number) => string) {
 const TEN_MINUTES = 10 * 60_000;
 
 test("asks a member with growing pauses whether it has created a claim, whatever its message", async () => {
-  const { clock, happened } = failing((attempt) => `lost by server-${"abc"[attempt % 3]}`);
+  const { clock, happened } = await failing((attempt) => `lost by server-${"abc"[attempt % 3]}`);
   await clock.advance(TEN_MINUTES);
   // Attempts of ten seconds each, with up to thirty in between.
   expect(happened.creations).toBeGreaterThan(10);
@@ -68,7 +69,7 @@ test("asks a member with growing pauses whether it has created a claim, whatever
 });
 
 test("wakes a pod that waits for such a claim after another message, and not after other amounts", async () => {
-  const { clock, happened } = failing((attempt) => `lost${attempt < 9 ? "" : " again"} after ${attempt} ms`);
+  const { clock, happened } = await failing((attempt) => `lost${attempt < 9 ? "" : " again"} after ${attempt} ms`);
   await clock.advance(TEN_MINUTES);
   const what = "its API server refused PersistentVolumeClaim data, which the pod needs:";
   expect(happened.told.filter((words, index) => words !== happened.told[index - 1])).toEqual([

@@ -51,6 +51,7 @@ test("wakes pods that wait for a policy after another message of the member, and
   });
   policies = controller;
   controller.onMembers();
+  await clock.advance(0);
   controller.onProxy({ type: "added", object: proxy });
   await clock.advance(0);
   controller.prepare(objectKey({ namespace: "team", name: "web-0" }), proxy.metadata.uid, "west");

@@ -51,7 +51,7 @@ test("keeps events that come before their delegate, despite many events of forei
       asked.set(name, (asked.get(name) ?? 0) + 1);
       return delegates.get(name);
     };
-    return member(name, client, { delegates: delegatesOf({ get: delegate }) });
+    return member(name, client, { delegates: delegatesOf({ get: delegate, size: 1 }) });
   });
   const clock = new FakeClock();
   const told: KubeEvent[] = [];
@@ -103,7 +103,7 @@ test.each<[string, { readonly event?: EventParts; readonly node?: string; readon
       if (!signal.aborted) await once(signal, "abort");
     },
   });
-  const west = member("west", client, { delegates: delegatesOf({ get: () => delegate }) });
+  const west = member("west", client, { delegates: delegatesOf({ get: () => delegate, size: 1 }) });
   const told: KubeEvent[] = [];
   const controller = new PodEventController({
     host: hostTelling(told),

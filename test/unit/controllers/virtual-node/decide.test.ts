@@ -30,7 +30,7 @@ describe("a member's virtual node", () => {
     const unread = observed({ unread: true, node, endpoint: undefined, renewedAt: 0, facts: facts(parts) });
     const { actions, requeueAt } = decide(unread, now);
     expect(types(actions)).toEqual(expected);
-    expect(requeueAt).toBe(expected.length === 0 ? undefined : now + 10_000);
+    expect(requeueAt).toBe(expected.length === 0 ? undefined : now + 15_000);
   });
 
   test("is created with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
@@ -126,12 +126,15 @@ describe("a member's virtual node", () => {
 
   test("costs nothing while nothing changes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
-    expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 10_000 });
+    expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 15_000 });
   });
 
-  test("renews its lease every ten seconds and reports every five minutes", () => {
+  test("renews its lease every ten seconds, or fifteen without pods, and reports every five minutes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
-    expect(types(decide(settled, now + 10_000).actions)).toEqual(["renewLease"]);
+    expect(types(decide(settled, now + 14_999).actions)).toEqual([]);
+    expect(types(decide(settled, now + 15_000).actions)).toEqual(["renewLease"]);
+    const used = { ...settled, facts: facts({ proxies: 1 }) };
+    expect(types(decide(used, now + 10_000).actions)).toContain("renewLease");
     expect(types(decide({ ...settled, renewedAt: now + 300_000 }, now + 300_000).actions)).toEqual(["patchNodeStatus"]);
   });
 
@@ -149,7 +152,7 @@ describe("a member's virtual node", () => {
   test("stays Ready and renews its lease, and its Cluster is not Ready, when most members do not answer", () => {
     const spared = "2 of 2 members do not answer";
     const lost = observed({ node: stored(), facts: facts({ reachable: false, message: "no answer", spared }) });
-    const { actions } = decide(lost, now + 10_000);
+    const { actions } = decide(lost, now + 15_000);
     expect(types(actions)).toEqual(["renewLease", "patchNodeStatus", "patchClusterStatus"]);
     expect(actions[1]).toMatchObject({
       patch: { status: { conditions: [{ type: "Ready", status: "True", message: spared }] } },
@@ -207,7 +210,7 @@ describe("a member's virtual node", () => {
     const taints = [{ key: "d", value: "refused", effect: "NoSchedule" as const }];
     const tainted = cluster({ labels: { region: "eu" } }, ready);
     const due = observed({ node: stored(), cluster: { ...tainted, spec: { ...tainted.spec, taints } } });
-    expect(types(decide(due, now + 10_000).actions)).toEqual(["renewLease", "patchNode"]);
+    expect(types(decide(due, now + 15_000).actions)).toEqual(["renewLease", "patchNode"]);
   });
 
   test("has a refused creation reported, and tried again", () => {
@@ -228,7 +231,7 @@ describe("a member's virtual node", () => {
       cluster: cluster({ labels: { region: "eu" } }, ready),
     });
     expect(decide(counted, now + 1).actions).toEqual([]);
-    expect(types(decide({ ...counted, renewedAt: now + 10_000 }, now + 10_000).actions)).toEqual([
+    expect(types(decide({ ...counted, renewedAt: now + 15_000 }, now + 15_000).actions)).toEqual([
       "patchClusterStatus",
     ]);
   });
@@ -239,7 +242,7 @@ describe("a Cluster that is being deleted", () => {
 
   test("waits for its proxies behind a cordon, with its node alive", () => {
     const draining = observed({ cluster: going, node: stored(), facts: facts({ proxies: 1 }) });
-    const { actions, outcome } = decide(draining, now + 10_000);
+    const { actions, outcome } = decide(draining, now + 15_000);
     expect(outcome).toBe("Draining");
     expect(actions).toContainEqual({ type: "patchNode", patch: { spec: { unschedulable: true } } });
     expect(types(actions)).toContain("renewLease");
