@@ -24,6 +24,7 @@ import { startClusters } from "../test/support/clusters/start.ts";
 import type { Cluster, ClusterOptions } from "../test/support/clusters/types.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
 import { legation as legationCommand } from "../test/support/legation/cli.ts";
+import { deployRelay } from "../test/support/legation/relay.ts";
 import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
 import { redirect } from "../test/support/write-gate/redirect.ts";
 import { startWriteGate, type WriteGate } from "../test/support/write-gate/write-gate.ts";
@@ -153,7 +154,8 @@ async function run(seed: number): Promise<ChaosReport> {
   };
   // Either controller may lead.
   await legation.controller.stop();
-  await legationCommand(["install", "--relay", `--network=${HOST_NETWORK}`, `--kubeconfig=${host.kubeconfig}`]);
+  await legationCommand(["install", `--network=${HOST_NETWORK}`, `--kubeconfig=${host.kubeconfig}`]);
+  await deployRelay(host);
   const controller = await another("first");
   const second = await another("second");
   const labels = { "legation.dev/delegation": "annotated" };

@@ -146,26 +146,25 @@ describe("a relayed Service", () => {
       expect(slice?.endpoints).toMatchObject([{ addresses: ["10.1.0.7"], conditions: { ready: true } }]);
     }, PATIENT);
     expect(await members(scene)).toEqual(["west"]);
+    const { stdout } = await legationOn(
+      hostCluster(),
+      "status",
+      "service/far-web",
+      "-n",
+      scene.namespace,
+      "-o",
+      "json",
+    );
+    const reaches = [{ cluster: "west", how: "relay" }];
+    expect(JSON.parse(stdout)).toMatchObject({
+      relay: { to: "web", replicas: ADDRESSES.length },
+      clusters: [{ reaches }, { cluster: "west", ready: 1, reaches }],
+    });
     const { host } = clients();
     await host.delete(pods, { namespace: scene.namespace, name: "web" });
     await eventuallyPasses(async () => expect(await members(scene)).toEqual([]), PATIENT);
   });
 
-  test("shows in `legation status` to which members it leads", async () => {
-    const scene = await makeScene(clients());
-    await scene.service("web");
-    await scene.service("far-web", { selector: {} }, RELAYED);
-    await relayedPorts(scene, "far-web", 1);
-    await scene.run("web", { app: "web" });
-    await eventuallyPasses(async () => {
-      const args = ["status", "service/far-web", "-n", scene.namespace, "-o", "json"];
-      const { stdout } = await legationOn(hostCluster(), ...args);
-      expect(JSON.parse(stdout)).toMatchObject({
-        relay: { to: "web", replicas: ADDRESSES.length },
-        clusters: [{ reaches: [{ cluster: "west", how: "relay" }] }, { cluster: "west", ready: 1, reaches: [] }],
-      });
-    }, PATIENT);
-  });
   async function inWest({ namespace }: Scene): Promise<readonly EndpointSlice[]> {
     const labelSelector = "kubernetes.io/service-name=far-web";
     return (await clients().west.list(endpointSlices, { namespace, labelSelector })).items;

@@ -62,7 +62,8 @@ export async function wrongServices(scene: Scene): Promise<string[]> {
   return [...(await Promise.all(inMembers)).flat(), ...(await wrongRelays(scene, found.items))];
 }
 
-interface MemberView {
+/** A member as a run left it, and the pods of the host, where they run. */
+export interface MemberView {
   readonly member: string;
   readonly networks: ReadonlyMap<string, string>;
   readonly live: readonly Stored<Pod>[];
@@ -70,7 +71,8 @@ interface MemberView {
   readonly slices: readonly Stored<EndpointSlice>[];
 }
 
-function wrongIn({ member, networks, live, copies, slices }: MemberView, service: Stored<Service>): string[] {
+/** Returns how a Service in a member differs from what it should be: the ready pods of the member and its network, once each. */
+export function wrongIn({ member, networks, live, copies, slices }: MemberView, service: Stored<Service>): string[] {
   const { name } = service.metadata;
   const network = networks.get(member);
   const here = live.filter((pod) => placeOf(pod) === member);
@@ -109,7 +111,9 @@ function wrongIn({ member, networks, live, copies, slices }: MemberView, service
 }
 
 function numbersOf(ports: EndpointSlice["ports"] | readonly Port[] | undefined): string {
-  const numbers = (ports ?? []).map((each) => `${each.name} ${"targetPort" in each ? each.targetPort : each.port}`);
+  const numbers = (ports ?? []).map(
+    (each) => `${each.name ?? ""} ${"targetPort" in each ? each.targetPort : each.port}`,
+  );
   return numbers.sort().join();
 }
 

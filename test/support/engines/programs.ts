@@ -101,10 +101,12 @@ export type ProgramEngine =
   | "krew"
   | "external-dns"
   | "gateway-api"
+  | "traefik"
   | "prometheus-operator"
   | "mcs-api"
   | "mcs-conformance";
 
+const TRAEFIK = "github.com/traefik/traefik/v3";
 const KUEUE = {
   module: "sigs.k8s.io/kueue",
   version: "v0.19.1",
@@ -240,6 +242,28 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     sum: "h1:mock6phZbI6rvZerwrVNk7hVNymQgHo+6sJ81Ia7ftY=",
     packages: {},
     keeps: { crds: "config/crd/standard" },
+  },
+  // Without the parts of which the module proxy lacks what they need.
+  traefik: {
+    module: TRAEFIK,
+    version: "v3.7.13",
+    sum: "h1:T8wy9KuaFzCkmXCqAzDy7t73pBDR1DHrJe3pqXpNXTw=",
+    adds: {
+      "pkg/config/dynamic/ext/go.mod": "../engines/traefik/ext/go.mod",
+      "pkg/config/dynamic/ext/ext.go": "../engines/traefik/ext/ext.go",
+      "pkg/provider/acme/dns/dns.go": "../engines/traefik/dns.go",
+      "pkg/middlewares/auth/goauth/goauth.go": "../engines/traefik/goauth.go",
+    },
+    edits: {
+      "pkg/provider/acme/provider.go": ["github.com/go-acme/lego/v5/providers/dns", `${TRAEFIK}/pkg/provider/acme/dns`],
+      "pkg/middlewares/auth/basic_auth.go": ["github.com/abbot/go-http-auth", `${TRAEFIK}/pkg/middlewares/auth/goauth`],
+      "pkg/middlewares/auth/digest_auth.go": [
+        "github.com/abbot/go-http-auth",
+        `${TRAEFIK}/pkg/middlewares/auth/goauth`,
+      ],
+    },
+    packages: { traefik: "./cmd/traefik" },
+    keeps: {},
   },
   // The definitions are all that tests need.
   "mcs-api": {

@@ -6,7 +6,7 @@ import { cacheDirectory, moduleFolder } from "../clusters/build.ts";
 import { withLock } from "../clusters/lock.ts";
 
 /** Engines from Python's package index that tests run, each with its pins in `requirements/`. */
-const ENGINES = ["airflow", "parsl", "spark"] as const;
+const ENGINES = ["airflow", "dask", "jupyterhub", "parsl", "spark"] as const;
 
 /** Name of one of them. */
 export type Engine = (typeof ENGINES)[number];

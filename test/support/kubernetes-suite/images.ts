@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { file, type Image, SLEEP, type TarEntry, writeImages } from "../clusters/node/image.ts";
@@ -17,11 +18,20 @@ user-defined-in-image:x:1000:
 group-defined-in-image:x:50000:user-defined-in-image
 `;
 
-// Specs call curl with an address as its last argument.
-const CURL = `#!/bin/sh
-for address; do :; done
-exec wget -q -O - "$address"
-`;
+/**
+ * Programs of Debian that specs call, by their names in images. Busybox' shell would prefer its own, and its static programs do not
+ * load the libraries of the others.
+ */
+const TOOLS: Readonly<Record<string, string>> = {
+  sh: "dash",
+  curl: "curl",
+  wget: "wget",
+  nc: "netcat-openbsd",
+  dig: "bind9-dnsutils",
+  nslookup: "bind9-dnsutils",
+  getent: "libc-bin",
+  ss: "iproute2",
+};
 
 function program(path: string, from: string, mode = 0o755): TarEntry {
   return file(path, readFileSync(from), mode);
@@ -31,18 +41,34 @@ function filesOf(folder: string): TarEntry[] {
   return readdirSync(folder).map((name) => file(name, readFileSync(join(folder, name))));
 }
 
+/** Returns the machine's own programs with the libraries that they load; throws with what to install. */
+function tools(): TarEntry[] {
+  const libraries = new Set<string>();
+  const programs = Object.entries(TOOLS).map(([name, debianPackage]) => {
+    const path = spawnSync("which", [name === "sh" ? "dash" : name], { encoding: "utf8" }).stdout.trim();
+    if (path === "") throw new Error(`The suite's images need ${name} (on Debian: apt-get install ${debianPackage}).`);
+    for (const [, library = ""] of execFileSync("ldd", [path], { encoding: "utf8" }).matchAll(/(\/\S+) \(0x/g)) {
+      libraries.add(library);
+    }
+    return program(`bin/${name}`, path);
+  });
+  const names = file("etc/nsswitch.conf", "hosts: files dns\n");
+  return [names, ...programs, ...[...libraries].map((path) => program(path.slice(1), path))];
+}
+
 /**
  * Returns the suite's images that Go programs and busybox can replace, in the versions of
  * test/utils/image/manifest.go.
  */
 function suiteImages({ agnhost, nonewprivs, sampleApiServer, etcd, imageFiles }: SuitePrograms): readonly Image[] {
+  const toolFiles = tools();
   const agnhostFiles: TarEntry[] = [
     program("agnhost", agnhost),
     { type: "link", path: "agnhost-2", target: "agnhost" },
     { type: "folder", path: "uploads/", mode: 0o755 },
     file("etc/passwd", PASSWD),
     file("etc/group", GROUP),
-    file("bin/curl", CURL, 0o755),
+    ...toolFiles,
     ...filesOf(join(imageFiles, "agnhost")),
   ];
   const webServer = (name: string): Image => ({
@@ -59,6 +85,7 @@ function suiteImages({ agnhost, nonewprivs, sampleApiServer, etcd, imageFiles }:
     webServer("kitten"),
     webServer("nautilus"),
     { names: [`${TEST_IMAGES}/busybox:1.37.0-1`], config: { Cmd: ["sh"] } },
+    { names: [`${TEST_IMAGES}/glibc-dns-testing:2.0.0`], layers: [toolFiles], config: { Cmd: ["sh"] } },
     // The pods in which a driver of devices opens its sockets, where the suite needs any.
     { names: [`${REGISTRY}/sig-storage/hostpathplugin:v1.17.1`], config: { Cmd: ["sh"] } },
     { names: [`${REGISTRY}/pause:3.10.2`], config: { Cmd: SLEEP, User: "65535:65535" } },

@@ -51,6 +51,11 @@ export function isCompared(side: SideName): side is ComparedSide {
   return side !== plainOf(side);
 }
 
+/** Reports whether kube-proxy and CoreDNS run on the side's nodes, whose pods reach each other. */
+export function hasServiceNetwork(side: SideName): boolean {
+  return side === "plain" || side === "delegated";
+}
+
 /** A cluster that is ready for the suite. */
 export interface Side extends AsyncDisposable {
   readonly name: SideName;
@@ -65,8 +70,10 @@ interface SideOptions {
   readonly onProgress: (line: string) => void;
 }
 
-// Calls pods of a Service directly: no kube-proxy runs that would lead to them.
+// The API server calls pods of a Service directly: no kube-proxy runs beside it that would lead to them.
 const FOR_KUBERNETES: ClusterOptions = { apiServerFlags: ["--enable-aggregator-routing"] };
+/** The network of host and member, whose pods reach each other. */
+const NETWORK = "suite";
 // Specs of Kueue request more than small machines have.
 const FOR_KUEUE: ClusterOptions = { realNodeCores: 8 };
 
@@ -115,6 +122,7 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
     images: [images],
     audit: false,
     ...(isOfKueue(name) ? FOR_KUEUE : FOR_KUBERNETES),
+    ...(hasServiceNetwork(name) ? { serviceNetwork: "joined" } : {}),
   };
   if (!isCompared(name)) return startPlain(name, cluster, options);
   return name === "door" ? startDoor(cluster, options) : startDelegating(name, cluster, options);
@@ -162,6 +170,12 @@ async function startDelegating(
       restart: true,
       onProgress,
     });
+    if (hasServiceNetwork(name)) {
+      await runLegation(["install", `--kubeconfig=${host.kubeconfig}`, `--network=${NETWORK}`]);
+      // Controllers read the host's network when they start.
+      await legation.controller.stop();
+      await legation.controller.start();
+    }
     const stopKueue = isOfKueue(name)
       ? await startKueueOfSuite(host, { ofNodes: west, directory, onProgress })
       : nothingToStop;
@@ -174,7 +188,7 @@ async function startDelegating(
       // Specs select a pod's node by this label. The host runs no pods of its own that would spread over it.
       metadata: { labels: { "kubernetes.io/hostname": "legation-west" } },
       // The suite makes classes of its own, which the member needs too.
-      spec: { classSelector: {} },
+      spec: { classSelector: {}, ...(hasServiceNetwork(name) ? { network: NETWORK } : {}) },
     });
     const onHost = (...args: string[]): void =>
       void execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...args]);

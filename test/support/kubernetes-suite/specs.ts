@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseNames } from "./results.ts";
-import { isOfKueue, type SideName } from "./sides.ts";
+import { hasServiceNetwork, isOfKueue, type SideName } from "./sides.ts";
 import type { Suite } from "./suite.ts";
 
 /** A choice among the suite's specs. */
@@ -17,7 +17,7 @@ export interface Selection {
 // Volumes that live and end with their pod; the rest of sig-storage is about provisioners.
 const EPHEMERAL = "EmptyDir|Projected|ConfigMap|Secrets|Downward API volume|Subpath|HostPath|Volumes|Ephemeral";
 const AREAS = new RegExp(
-  `\\[sig-(node|apps|auth|api-machinery|cli|instrumentation)\\]|\\[sig-storage\\] ((${EPHEMERAL})|.*\\[Conformance\\])`,
+  `\\[sig-(node|apps|auth|api-machinery|cli|instrumentation|network)\\]|\\[sig-storage\\] ((${EPHEMERAL})|.*\\[Conformance\\])`,
 );
 // Specs for clusters that are set up otherwise, that take minutes each, or that break nodes.
 const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flaky|Slow|Alpha|sig-windows)/;
@@ -28,6 +28,8 @@ const OF_KUEUE =
 const OF_JOBS = /^\[sig-apps\] Job /;
 /** Specs with a driver of devices, which a member has and the host has not. */
 const OF_DEVICES = /^\[sig-node\] \[DRA\] (control plane|kubelet) /;
+/** Specs of Services and names, which need kube-proxy and CoreDNS. */
+const OF_NETWORK = /^\[sig-network\] /;
 // Beta gates of the Job API are on by default.
 const OF_BETA_GATES = /\[FeatureGate:[^\]]*\] \[Beta\]/g;
 
@@ -47,6 +49,7 @@ export function selected(specs: readonly string[], { focus, skip }: Selection, s
       (side !== "whole" || OF_JOBS.test(spec)) &&
       (side !== "devices" || OF_DEVICES.test(spec)) &&
       (side !== "delegated" || !OF_DEVICES.test(spec)) &&
+      (side === undefined || hasServiceNetwork(side) || !OF_NETWORK.test(spec)) &&
       (spec.includes("[Conformance]") || !APART.test(textOf(spec))) &&
       (focus === undefined || focus.test(spec)) &&
       (skip === undefined || !skip.test(spec)),

@@ -4,7 +4,7 @@ import type { EndpointSlice } from "../../../src/api/kubernetes.ts";
 import { MEMBER_RELAY_NAMESPACE, RELAY_NAMESPACE, RELAY_SERVICE } from "../../../src/api/relay.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { giveFiles } from "../engines/given-files.ts";
+import { type GivenFile, giveFiles } from "../engines/given-files.ts";
 import { afterFile } from "../harness/after-file.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { legation, ROOT } from "./cli.ts";
@@ -39,20 +39,44 @@ export async function installRelay(host: Cluster, addresses: readonly string[]):
   await applyAll(host, [slice]);
 }
 
-/** Runs a relay in a member with a real node until the end of the file, from the machine's own files: nodes have no image of it. */
-export async function runMemberRelay(host: Cluster, member: Cluster): Promise<void> {
-  const files = ["/usr", "/lib", "/lib64", ROOT].map((path) => ({ from: path, to: path }));
-  await giveFiles(member, MEMBER_RELAY_NAMESPACE, files);
-  const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
-  await kubectl(host, ["apply", "-f", "-"], { input: read("manifests/relay/members.yaml") });
+/** What a relay in a pod needs of the machine, since nodes have no image of it. */
+const RELAY_FILES: readonly GivenFile[] = ["/usr", "/lib", "/lib64", ROOT].map((path) => ({ from: path, to: path }));
+
+/** Applies a manifest of a relay to the host; its pods run the relay where they are given its files. */
+async function applyRelay(host: Cluster, file: string): Promise<void> {
   const command = JSON.stringify([process.execPath, join(ROOT, "src/cli/main.ts")]);
-  const input = read("examples/relay/in-member.yaml").replace(
-    /image: \S+/,
-    `image: localhost/busybox:1\n          command: ${command}`,
-  );
+  const image = `image: localhost/busybox:1\n          command: ${command}`;
+  const input = readFileSync(join(ROOT, file), "utf8").replace(/image: \S+/, image);
   await kubectl(host, ["apply", "-f", "-"], { input });
-  const args = ["-n", MEMBER_RELAY_NAMESPACE, "rollout", "status", "deployment/west", "--timeout=120s"];
-  await kubectl(host, args, { timeoutMs: 130_000 });
+}
+
+/** Deploys the relay on the host, as `install` does where webhook and controller run there, too. */
+export async function deployRelay(host: Cluster): Promise<void> {
+  await legation(["install", "--relay", `--kubeconfig=${host.kubeconfig}`]);
+  await applyRelay(host, "manifests/relay/deployment.yaml");
+}
+
+/** Runs the relay in pods of a host with a real node until the end of the file. */
+export async function runRelay(host: Cluster): Promise<void> {
+  await giveFiles(host, RELAY_NAMESPACE, RELAY_FILES);
+  await deployRelay(host);
+  // The relay's own profile has no files of the node.
+  const privileged = "pod-security.kubernetes.io/enforce=privileged";
+  await kubectl(host, ["label", "namespace", RELAY_NAMESPACE, privileged, "--overwrite"]);
+  await kubectl(host, ["-n", RELAY_NAMESPACE, "rollout", "restart", "deployment/legation-relay"]);
+  await rolledOut(host, RELAY_NAMESPACE, "legation-relay");
+}
+
+/** Runs a relay in a member with a real node until the end of the file. */
+export async function runMemberRelay(host: Cluster, member: Cluster): Promise<void> {
+  await giveFiles(member, MEMBER_RELAY_NAMESPACE, RELAY_FILES);
+  for (const file of ["manifests/relay/members.yaml", "examples/relay/in-member.yaml"]) await applyRelay(host, file);
+  await rolledOut(host, MEMBER_RELAY_NAMESPACE, "west");
+}
+
+async function rolledOut(host: Cluster, namespace: string, name: string): Promise<void> {
+  const args = ["-n", namespace, "rollout", "status", `deployment/${name}`, "--timeout=180s"];
+  await kubectl(host, args, { timeoutMs: 190_000 });
 }
 
 /** Makes a replica, which is not started yet. */

@@ -94,6 +94,8 @@ export function cniConfig({ directory, addresses, serviceNetwork }: NodeFiles): 
         type: "bridge",
         bridge: "pods",
         isGateway: true,
+        // Pods reach themselves by a Service.
+        hairpinMode: true,
         ipMasq: false,
         ipam: {
           type: "host-local",

@@ -28,7 +28,7 @@ function corefile({ clusterDirectory }: NodeFiles): string {
   return `.:53 {
   errors
   rewrite name regex ([^.]+)\\.([^.]+)\\.svc\\.clusterset\\.local clusterset-{1}.{2}.svc.cluster.local answer auto
-  kubernetes cluster.local {
+  kubernetes cluster.local in-addr.arpa ip6.arpa {
     kubeconfig ${join(clusterDirectory, "coredns.kubeconfig")}
     ttl 1
   }

@@ -7,6 +7,7 @@ const VOLUMES = "[sig-storage] EmptyDir volumes should support (root,0644,tmpfs)
 test.each([
   ["a spec about pods", PODS],
   ["a Conformance spec", "[sig-api-machinery] Watchers should observe [Conformance]"],
+  ["a spec about Services", "[sig-network] Services should be able to up and down services"],
   ["a serial spec", "[sig-apps] Daemon set [Serial] should run [Conformance]"],
   ["a volume that ends with its pod", VOLUMES],
   [
@@ -18,13 +19,18 @@ test.each([
 });
 
 test.each([
-  ["a spec about the cluster's network", "[sig-network] Services should serve [Conformance]"],
   ["a spec about provisioners", "[sig-storage] CSI Mock volume attach"],
   ["a spec of a feature that is to be set up", "[sig-node] Pods [Feature:Example] run"],
   ["a spec that breaks nodes", "[sig-node] Kubelet [Disruptive] restarts"],
   ["a spec that takes long", "[sig-apps] Job [Slow] ends"],
 ])("does not run %s", (_kind, spec) => {
   expect(selected([spec], {})).toEqual([]);
+});
+
+test("runs specs about Services where kube-proxy and CoreDNS run on the plain cluster, too", () => {
+  const spec = "[sig-network] Services should serve a basic endpoint from pods [Conformance]";
+  for (const side of ["plain", "delegated"] as const) expect(selected([spec], {}, side)).toEqual([spec]);
+  for (const side of ["whole", "devices", "door", "kueue"] as const) expect(selected([spec], {}, side)).toEqual([]);
 });
 
 test("runs specs with a driver of devices where the member has the devices, in place of the delegated side", () => {

@@ -5,6 +5,7 @@ import { endpointSlices, pods, services } from "../../../../../src/kube/resource
 import { startClusters } from "../../../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../../../support/clusters/types.ts";
 import { delegatedPod } from "../../../../support/delegated/pods.ts";
+import { ingressTo, runTraefik } from "../../../../support/engines/traefik.ts";
 import { afterFile, cleanUpFile } from "../../../../support/harness/after-file.ts";
 import { clientOf } from "../../../../support/harness/clients.ts";
 import { applyAll, kubectl } from "../../../../support/harness/kubectl.ts";
@@ -102,23 +103,39 @@ function inClient(namespace: string, { name, ...cluster }: Cluster, command: str
   return kubectl({ name, ...cluster }, args);
 }
 
-/** Shell that prints the name of the pod that answers. The static wget of the image cannot resolve names. */
-function get(name: string, port = 8080): string {
-  return `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 ${name} ${port} | tail -n 1`;
+/**
+ * Shell that prints the name of the pod that answers. The static wget of the image cannot resolve names. `pause` is run before nc ends
+ * its direction.
+ */
+function get(name: string, port = 8080, pause = ":"): string {
+  return `{ printf 'GET / HTTP/1.0\\r\\n\\r\\n'; ${pause}; } | nc -w 2 ${name} ${port} | tail -n 1`;
 }
 
 /** Names of the pods that answer to a Service's name, and how many calls failed. */
-async function answers(namespace: string, from: Name, service: string): Promise<Record<string, number>> {
-  const one = `said=$(${get(service, 80)}); echo "\${said:-failed}"`;
+async function answers(
+  namespace: string,
+  from: Name,
+  service: string,
+  pause?: string,
+): Promise<Record<string, number>> {
+  const one = `said=$(${get(service, 80, pause)}); echo "\${said:-failed}"`;
   const said = await inClient(namespace, clusters.get(from), `for i in $(seq 24); do ${one}; done`);
   const counts: Record<string, number> = {};
   for (const name of said.trim().split("\n")) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
 }
 
-async function leadsTo(namespace: string, from: Name, service: string, names: readonly string[]): Promise<void> {
+async function leadsTo(
+  namespace: string,
+  from: Name,
+  service: string,
+  names: readonly string[],
+  pause?: string,
+): Promise<void> {
   await eventuallyPasses(async () => {
-    expect(Object.keys(await answers(namespace, from, service)).sort(), `${service} from ${from}`).toEqual(names);
+    expect(Object.keys(await answers(namespace, from, service, pause)).sort(), `${service} from ${from}`).toEqual(
+      names,
+    );
   }, PATIENT);
 }
 
@@ -204,6 +221,19 @@ test("a client keeps its pod by session affinity, and its own cluster's pods are
   for (const from of ["west", "east"] as const) await leadsTo(namespace, from, "near", [`web-${from}`]);
   await client.delete(pods, { namespace, name: "web-west" });
   await leadsTo(namespace, "west", "near", ["web-east"]);
+});
+
+test("an Ingress controller of the host leads to a Service's pods in whichever member they are", async () => {
+  const namespace = await makeNamespace();
+  await service(namespace, "web");
+  await Promise.all((["west", "east"] as const).map((name) => run(namespace, `web-${name}`, name, { app: "web" })));
+  await runTraefik(clusters.get("host"), namespace);
+  await applyAll(clusters.get("host"), [ingressTo(namespace, { name: "web", port: { name: "http" } })]);
+  // A client that ends its direction has lost interest, for Traefik.
+  const pause = "sleep 0.2";
+  await leadsTo(namespace, "host", "traefik", ["web-east", "web-west"], pause);
+  await client.delete(pods, { namespace, name: "web-west" });
+  await leadsTo(namespace, "host", "traefik", ["web-east"], pause);
 });
 
 test("a Service without a selector leads by UDP from each joined cluster to where its slice says", async () => {

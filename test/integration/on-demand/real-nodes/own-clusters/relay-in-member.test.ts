@@ -183,6 +183,17 @@ test("leads to a Service while it has the annotation, and to no other", async ()
   await leads("west", "far-host", "web-host");
 });
 
+test("lets an open connection go on while all relays are replaced", async () => {
+  const asked = inPod("west", "(printf ques; sleep 45; printf tion) | nc far-host 9000");
+  const restarted = async (where: string, name: string): Promise<void> => {
+    await onHost("-n", where, "rollout", "restart", `deployment/${name}`);
+    await onHost("-n", where, "rollout", "status", `deployment/${name}`, "--timeout=240s");
+  };
+  await eventuallyPasses(async () => expect(await ask("west", "far-host")).toBe("web-host\n"), PATIENT);
+  await Promise.all([restarted("legation-relay", "legation-relay"), restarted(RELAYS, "west")]);
+  expect(await asked).toBe(`${SUM_OF_QUESTION}  -\n`);
+});
+
 test.each([
   ["the member", RELAYS, "app.kubernetes.io/instance=west"],
   ["the host", "legation-relay", "app.kubernetes.io/component=relay"],
