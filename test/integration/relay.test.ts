@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATION_LABEL, RELAY_ANNOTATION } from "../../src/api/keys.ts";
 import type { EndpointSlice } from "../../src/api/kubernetes.ts";
 import {
@@ -189,6 +189,7 @@ describe("a relayed Service", () => {
       conditions: { ready: true, serving: true },
       nodeName: `legation-${member}`,
     };
+    onTestFinished(() => clients().host.delete(endpointSlices, { namespace: metadata.namespace, name: metadata.name }));
     await applyAll(hostCluster(), [
       {
         apiVersion: "discovery.k8s.io/v1",
