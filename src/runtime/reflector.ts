@@ -178,9 +178,12 @@ export class Reflector<T extends KubeObject> {
   async #follow(resource: Resource<T>, signal: AbortSignal): Promise<number> {
     const version = await this.#rest.inTurn(this.#store.size, signal, () => this.#begin(resource, signal));
     if (this.#rest.mayRest(this.#store.size)) {
-      this.#working("resting");
       this.#policy.relist();
-      return this.#rest.begin();
+      // Begins before others hear of it: whoever needs the watch then ends it.
+      const rest = this.#sleep.wait(this.#rest.begin(), signal);
+      this.#working("resting");
+      await rest;
+      return 0;
     }
     await this.#watch(resource, version, signal);
     const delayMs = this.#backoff.ended();

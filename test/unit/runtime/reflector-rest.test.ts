@@ -18,11 +18,13 @@ let isAway: boolean;
 let mutex: Mutex;
 let states: string[];
 let reflector: Reflector<Pod>;
+let onState: (state: string) => void;
 
 beforeEach(() => {
   clock = new FakeClock();
   requests = [];
   states = [];
+  onState = () => {};
   items = [];
   isAway = false;
   mutex = new Mutex();
@@ -52,7 +54,10 @@ function reflect(spreadMs = 0): Reflector<Pod> {
     rest: { mutex, share: 0.5, spreadMs: () => spreadMs },
     clock,
     log,
-    onState: (state) => states.push(state),
+    onState: (state) => {
+      states.push(state);
+      onState(state);
+    },
   });
 }
 
@@ -178,4 +183,12 @@ test("takes turns with the cluster's other lists, unless somebody waits for it",
   release();
   await clock.advance(0);
   expect(reflector.state).toBe("resting");
+});
+
+test("opens the watch for one who needs it in the moment in which the rest begins", async () => {
+  onState = (state) => {
+    if (state === "resting") reflector.need();
+  };
+  reflector.start();
+  await expect.poll(() => requests).toContain("watch");
 });
