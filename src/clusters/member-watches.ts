@@ -2,8 +2,11 @@ import type { Rest } from "../runtime/reflector.ts";
 import type { Member } from "./member.ts";
 
 export interface MemberWatch {
+  /** Plural of its resource. */
+  readonly plural?: string;
   start(): void;
   retry(): void;
+  need?(): void;
   stop(): Promise<void>;
 }
 

@@ -49,7 +49,7 @@ export class Member {
   readonly name: string;
   /** Sends nothing to a cluster other than the one that joined. */
   readonly client: ClusterClient;
-  readonly watches: Set<{ retry(): void }> = new Set();
+  readonly watches: Set<{ readonly plural?: string; retry(): void; need?(): void }> = new Set();
   readonly rest: Omit<Rest, "spreadMs"> = { mutex: new Mutex(), share: Math.random() };
   readonly delegates: MemberDelegates;
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>

@@ -104,6 +104,11 @@ export class Reflector<T extends KubeObject> {
     this.#logLimiter = new FailureLogLimiter(options.clock);
   }
 
+  /** Plural of the resource. */
+  get plural(): string {
+    return this.#options.resource.plural;
+  }
+
   get store(): ReadStore<T> {
     return this.#store;
   }

@@ -69,9 +69,10 @@ export class Copies<T extends KubeObject> {
     return kinds.every((kind) => this.#store(member, kind)?.synced === true);
   }
 
-  /** Has the member's copies of a kind watched, since one is about to be created. */
+  /** Has the member's copies of a kind watched, since one is about to be created: whole objects' are left to the copiers for pods, too. */
   need(member: Member, kind: string): void {
-    this.#watches.get(kind)?.of(member)?.need();
+    const plural = this.#options.kinds.get(kind)?.resource.plural;
+    for (const watch of member.watches) if (watch.plural === plural) watch.need?.();
   }
 
   /** Reports whether the stores follow the member's copies, or have none that could change. */

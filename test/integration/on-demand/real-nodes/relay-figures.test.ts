@@ -21,21 +21,28 @@ const ROUNDS = 5;
 const STREAMS = 500;
 const REQUESTS = 400;
 const PATIENT = { timeoutMs: 90_000 };
+const LOOPBACK = "127.0.0.1";
 
-async function connectionsPerSecond(port: number): Promise<number> {
+/** Where a server of the member's pod is reached. */
+interface Way {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function connectionsPerSecond({ host, port }: Way): Promise<number> {
   const began = performance.now();
   let left = CONNECTIONS;
   const worker = async (): Promise<void> => {
-    while (left-- > 0) expect((await ask(port, "/name")).status).toBe(200);
+    while (left-- > 0) expect((await ask(port, "/name", undefined, host)).status).toBe(200);
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   return CONNECTIONS / ((performance.now() - began) / 1000);
 }
 
-async function megabytesPerSecond(port: number): Promise<number> {
+async function megabytesPerSecond({ host, port }: Way): Promise<number> {
   const rates: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    const socket = await open(port);
+    const socket = await open(port, host);
     const began = performance.now();
     socket.write("GET /large HTTP/1.0\r\n\r\n");
     let received = 0;
@@ -53,11 +60,11 @@ async function megabytesPerSecond(port: number): Promise<number> {
 }
 
 /** Milliseconds of the median and of the slowest hundredth of small requests, one after the other, each on its own connection. */
-async function requestMs(port: number): Promise<string> {
+async function requestMs({ host, port }: Way): Promise<string> {
   const took: number[] = [];
   for (let index = 0; index < REQUESTS; index += 1) {
     const began = performance.now();
-    expect((await ask(port, "/name")).status).toBe(200);
+    expect((await ask(port, "/name", undefined, host)).status).toBe(200);
     took.push(performance.now() - began);
   }
   const sorted = took.toSorted((a, b) => a - b);
@@ -88,6 +95,7 @@ onRealNodes((realNodes) => {
   let relay: RelayReplica;
   const ports = new Map<string, number>();
   let forward: StreamingKubectl;
+  let podIP: string;
 
   beforeAll(async () => {
     const { legation } = realNodes();
@@ -100,8 +108,8 @@ onRealNodes((realNodes) => {
     await client.create(services, { metadata: { name: "far-web", namespace, annotations }, spec });
     await client.create(pods, webPod(namespace, "web-0"));
     const isReady = (pod: Pod): boolean => conditionOf(pod, "Ready")?.status === "True";
-    await podThat(client, namespace, "web-0", isReady, PATIENT);
-    relay = await relayReplica(legation, "127.0.0.1");
+    podIP = (await podThat(client, namespace, "web-0", isReady, PATIENT)).status?.podIP ?? "";
+    relay = await relayReplica(legation, LOOPBACK);
     await relay.process.start();
     const slice = await eventually(
       () => client.find(endpointSlices, { namespace, name: "far-web-relay-ipv4" }),
@@ -117,20 +125,26 @@ onRealNodes((realNodes) => {
     afterFile(async () => forward[Symbol.dispose]());
   }, 300_000);
 
-  test("measures the relay beside kubectl port-forward", async () => {
-    const port = ports.get("http") ?? 0;
+  test("measures the relay beside kubectl port-forward and a connection to the pod", async () => {
     const [, forwarded] = await forward.says(/127\.0\.0\.1:(\d+)/);
+    const relayed = { host: LOOPBACK, port: ports.get("http") ?? 0 };
+    const ways = [relayed, { host: LOOPBACK, port: Number(forwarded) }, { host: podIP, port: 8080 }];
     const memory = (): number => rssMb(relay.process.pid ?? 0);
-    const rows: [string, number | string, number | string][] = [
-      ["connections/s", await connectionsPerSecond(port), await connectionsPerSecond(Number(forwarded))],
-      ["MB/s on one stream", await megabytesPerSecond(port), await megabytesPerSecond(Number(forwarded))],
-    ];
-    rows.push(["ms of a request, P50 / P99", await requestMs(port), await requestMs(Number(forwarded))]);
+    const rows: (string | number)[][] = [];
+    for (const [name, measure] of [
+      ["connections/s", connectionsPerSecond],
+      ["MB/s on one stream", megabytesPerSecond],
+      ["ms of a request, P50 / P99", requestMs],
+    ] as const) {
+      const row: (string | number)[] = [name];
+      for (const way of ways) row.push(await measure(way));
+      rows.push(row);
+    }
     const before = memory();
     {
       using _ = await openStreams(ports.get("echo") ?? 0);
-      rows.push(["kB of a connection", ((memory() - before) * 1000) / STREAMS, "-"]);
-      rows.push([`the same beside ${STREAMS} streams of the relay`, await requestMs(port), "-"]);
+      rows.push(["kB of a connection", ((memory() - before) * 1000) / STREAMS]);
+      rows.push([`the same beside ${STREAMS} streams of the relay`, await requestMs(relayed)]);
     }
     for (const row of rows)
       process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
