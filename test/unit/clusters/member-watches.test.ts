@@ -250,6 +250,24 @@ describe("a member that answers again", () => {
   );
 });
 
+test("watches of a kind that one copier needs are needed by all of the member", () => {
+  const member = memberOf("west");
+  const asked: string[] = [];
+  const copies = new Copies({
+    hostId: "host-id",
+    kinds: new Map([["ConfigMap", { resource: configMaps }]]),
+    onCopy: () => {},
+    onRead: () => {},
+    clock,
+    log,
+  });
+  for (const plural of ["configmaps", "secrets"]) {
+    member.watches.add({ plural, retry: () => {}, need: () => asked.push(plural) });
+  }
+  copies.need(member, "ConfigMap");
+  expect(asked).toEqual(["configmaps"]);
+});
+
 test("gives a member that joins again a new nodes version, because its Cluster may have been replaced", async () => {
   const [before, after] = [memberOf("west"), memberOf("west")];
   expect(after.nodesVersion).not.toBe(before.nodesVersion);
