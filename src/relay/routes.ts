@@ -111,14 +111,17 @@ export class Routes {
   #read(): void {
     const ports = new Map<number, Route>();
     const targets = new Set<ObjectKey>();
-    for (const slice of this.#slices.store.list()) {
+    // The oldest first: an author may write a slice with a port that another Service has.
+    for (const slice of this.#slices.store.list().toSorted((a, b) => createdAt(a) - createdAt(b))) {
       const { namespace = "" } = slice.metadata;
       const service = serviceOfSlice(slice);
       const inMembers = Object.keys(relaysInMembers(slice));
       for (const { name, port } of slice.ports ?? []) {
         if (port === undefined) continue;
+        const known = ports.get(port);
+        if (known !== undefined && (known.namespace !== namespace || known.service !== service)) continue;
         // Slices of both address families have the port.
-        const members = new Set([...(ports.get(port)?.members ?? []), ...inMembers]);
+        const members = new Set([...(known?.members ?? []), ...inMembers]);
         ports.set(port, { namespace, service, portName: name ?? "", members });
       }
       const stored = this.#services.store.get(objectKey({ namespace, name: service }));
@@ -153,4 +156,8 @@ export class Routes {
       reflector.start();
     }
   }
+}
+
+function createdAt({ metadata: { creationTimestamp = "" } }: Stored<EndpointSlice>): number {
+  return Date.parse(creationTimestamp) || 0;
 }
