@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ClusterCondition, conditionSchema } from "./cluster.ts";
+import { type ClusterCondition, conditionSchema } from "./cluster-status.ts";
 import { type JsonObject, pathOfPointer, valueAt } from "./json.ts";
 import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
 import { type QueueRule, queueRuleSchema, queueRules } from "./queue-rule.ts";

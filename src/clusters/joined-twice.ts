@@ -1,4 +1,5 @@
-import { type Cluster, JOINED_TWICE } from "../api/cluster.ts";
+import type { Cluster } from "../api/cluster.ts";
+import { JOINED_TWICE } from "../api/cluster-status.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import { recordedUid } from "./identity.ts";
 

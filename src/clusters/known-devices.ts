@@ -1,4 +1,4 @@
-import type { DevicesStatus } from "../api/cluster.ts";
+import type { DevicesStatus } from "../api/cluster-status.ts";
 import { jsonEqual } from "../api/json.ts";
 
 /** The devices of a member, as whoever reads them last found them. */

@@ -1,4 +1,4 @@
-import type { DevicesStatus } from "../api/cluster.ts";
+import type { DevicesStatus } from "../api/cluster-status.ts";
 import { byName } from "../api/json.ts";
 import type { KubeNode } from "../api/kubernetes.ts";
 import { memoized } from "../api/memoized.ts";

@@ -1,4 +1,4 @@
-import type { DevicesStatus } from "../api/cluster.ts";
+import type { DevicesStatus } from "../api/cluster-status.ts";
 import type { Amounts } from "../api/quantity.ts";
 
 /** The resource that stands for a DeviceClass itself (resourceapi.ResourceDeviceClassPrefix). */

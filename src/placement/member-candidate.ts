@@ -1,5 +1,6 @@
-import type { Cluster, DevicesStatus } from "../api/cluster.ts";
+import type { Cluster } from "../api/cluster.ts";
 import { limitAmounts } from "../api/cluster-policy.ts";
+import type { DevicesStatus } from "../api/cluster-status.ts";
 import { defined } from "../api/defined.ts";
 import { VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";

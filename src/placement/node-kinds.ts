@@ -1,4 +1,4 @@
-import type { NodeKind } from "../api/cluster.ts";
+import type { NodeKind } from "../api/cluster-status.ts";
 import { byName } from "../api/json.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";

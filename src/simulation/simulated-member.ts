@@ -1,4 +1,5 @@
-import { type Cluster, type DevicesStatus, SLOW } from "../api/cluster.ts";
+import type { Cluster } from "../api/cluster.ts";
+import { type DevicesStatus, SLOW } from "../api/cluster-status.ts";
 import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
 import { DelegateRequests } from "../clusters/delegate-requests.ts";

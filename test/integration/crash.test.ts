@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { ClusterCondition } from "../../src/api/cluster.ts";
+import type { ClusterCondition } from "../../src/api/cluster-status.ts";
 import { DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";

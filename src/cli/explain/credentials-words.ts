@@ -1,4 +1,4 @@
-import type { AgentStatus } from "../../api/cluster.ts";
+import type { AgentStatus } from "../../api/cluster-status.ts";
 import { timestamp } from "../../api/kubernetes.ts";
 import type { MemberCredentials } from "./credentials.ts";
 

@@ -1,4 +1,5 @@
-import type { Cluster, NodeKind } from "../../api/cluster.ts";
+import type { Cluster } from "../../api/cluster.ts";
+import type { NodeKind } from "../../api/cluster-status.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";

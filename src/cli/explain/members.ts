@@ -1,11 +1,10 @@
+import type { AccessSpec, Cluster } from "../../api/cluster.ts";
 import {
-  type AccessSpec,
-  type Cluster,
   type ClusterStatus as ClusterStatusFields,
   NETWORK_CONDITION,
   RELEASED_CONDITION,
   SLOW,
-} from "../../api/cluster.ts";
+} from "../../api/cluster-status.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";

@@ -1,4 +1,5 @@
-import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
+import type { Cluster } from "../../api/cluster.ts";
+import { RELEASED_CONDITION } from "../../api/cluster-status.ts";
 import {
   CLUSTER_FINALIZER,
   NODE_LEASE_NAMESPACE,

@@ -1,4 +1,4 @@
-import type { NodeKind } from "../../api/cluster.ts";
+import type { NodeKind } from "../../api/cluster-status.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { amountText, counted } from "../../api/wording.ts";
 import { agentCertificateWords, credentialsWords } from "../explain/credentials-words.ts";

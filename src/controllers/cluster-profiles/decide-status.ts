@@ -1,5 +1,6 @@
 import { clusterProxyPath } from "../../api/access.ts";
-import { type Cluster, JOINED_TWICE, SLOW } from "../../api/cluster.ts";
+import type { Cluster } from "../../api/cluster.ts";
+import { JOINED_TWICE, SLOW } from "../../api/cluster-status.ts";
 import { defined } from "../../api/defined.ts";
 import { isJsonObject, jsonEqual } from "../../api/json.ts";
 import { MEMBER_UID_ANNOTATION, MEMBER_UID_PROPERTY } from "../../api/keys.ts";

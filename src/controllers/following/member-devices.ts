@@ -1,4 +1,4 @@
-import type { DeviceClassStatus, DevicesStatus } from "../../api/cluster.ts";
+import type { DeviceClassStatus, DevicesStatus } from "../../api/cluster-status.ts";
 import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
 import { isJsonObject } from "../../api/json.ts";

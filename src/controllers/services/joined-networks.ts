@@ -1,4 +1,4 @@
-import { type ClusterCondition, NETWORK_CONDITION } from "../../api/cluster.ts";
+import { type ClusterCondition, NETWORK_CONDITION } from "../../api/cluster-status.ts";
 import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";

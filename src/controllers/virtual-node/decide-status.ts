@@ -5,7 +5,7 @@ import {
   NETWORK_CONDITION,
   RELEASED_CONDITION,
   SLOW,
-} from "../../api/cluster.ts";
+} from "../../api/cluster-status.ts";
 import { defined } from "../../api/defined.ts";
 import { isJsonObject, type JsonObject, jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";

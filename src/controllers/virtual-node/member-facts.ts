@@ -1,4 +1,4 @@
-import { JOINED_TWICE } from "../../api/cluster.ts";
+import { JOINED_TWICE } from "../../api/cluster-status.ts";
 import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import type { Pod } from "../../api/kubernetes.ts";

@@ -1,4 +1,5 @@
-import type { Cluster, DevicesStatus, JOINED_TWICE } from "../../api/cluster.ts";
+import type { Cluster } from "../../api/cluster.ts";
+import type { DevicesStatus, JOINED_TWICE } from "../../api/cluster-status.ts";
 import type { KubeNode, NodeStatus, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";

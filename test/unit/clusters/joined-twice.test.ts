@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type ClusterStatus, JOINED_TWICE } from "../../../src/api/cluster.ts";
+import { type ClusterStatus, JOINED_TWICE } from "../../../src/api/cluster-status.ts";
 import { type Joined, joinedTwice } from "../../../src/clusters/joined-twice.ts";
 
 const SERVER = "https://192.0.2.1";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { DevicesStatus } from "../../../src/api/cluster.ts";
+import type { DevicesStatus } from "../../../src/api/cluster-status.ts";
 import { deviceResources } from "../../../src/placement/devices.ts";
 import { candidateOf } from "../../../src/placement/member-candidate.ts";
 import { rank } from "../../../src/placement/rank.ts";

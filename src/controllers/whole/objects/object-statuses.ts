@@ -1,4 +1,4 @@
-import type { ClusterCondition } from "../../../api/cluster.ts";
+import type { ClusterCondition } from "../../../api/cluster-status.ts";
 import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../../api/delegated-type.ts";
 import type { JsonObject } from "../../../api/json.ts";
 import { type ObjectKey, objectKey, type Stored } from "../../../api/kubernetes.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ClusterCondition } from "../../../../src/api/cluster.ts";
+import type { ClusterCondition } from "../../../../src/api/cluster-status.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { hostStatus } from "../../../../src/cli/explain/members.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";

@@ -1,4 +1,5 @@
-import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { ClusterStatus } from "../../../../src/api/cluster-status.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { DevicesStatus } from "../../../../src/api/cluster.ts";
+import type { DevicesStatus } from "../../../../src/api/cluster-status.ts";
 import { preparationIn } from "../../../../src/placement/needs.ts";
 import { dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { followedObjects } from "../../../../src/scheduling/followed-objects.ts";

@@ -1,4 +1,5 @@
-import type { Cluster, ClusterCondition, ClusterStatus } from "../../../../src/api/cluster.ts";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { ClusterCondition, ClusterStatus } from "../../../../src/api/cluster-status.ts";
 import type { ClusterProfile, Stored } from "../../../../src/api/kubernetes.ts";
 import type { HostAddress } from "../../../../src/controllers/cluster-profiles/decide-status.ts";
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Cluster, ClusterCondition } from "../../../../../src/api/cluster.ts";
+import type { Cluster } from "../../../../../src/api/cluster.ts";
+import type { ClusterCondition } from "../../../../../src/api/cluster-status.ts";
 import type { Lease, Stored } from "../../../../../src/api/kubernetes.ts";
 import {
   endpointsFinding,
