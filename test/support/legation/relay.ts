@@ -70,6 +70,10 @@ export async function runRelay(host: Cluster): Promise<void> {
 /** Runs a relay in a member with a real node until the end of the file. */
 export async function runMemberRelay(host: Cluster, member: Cluster): Promise<void> {
   await giveFiles(member, MEMBER_RELAY_NAMESPACE, RELAY_FILES);
+  // A namespace's deletion waits for half of its pods' grace period of five minutes, though they end sooner.
+  afterFile(async () => {
+    await kubectl(host, ["-n", MEMBER_RELAY_NAMESPACE, "delete", "deployments", "--all", "--cascade=foreground"]);
+  });
   for (const file of ["manifests/relay/members.yaml", "examples/relay/in-member.yaml"]) await applyRelay(host, file);
   await rolledOut(host, MEMBER_RELAY_NAMESPACE, "west");
 }
