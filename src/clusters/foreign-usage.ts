@@ -15,7 +15,7 @@ import type { Logger } from "../telemetry/logger.ts";
 // Foreign usage only ranks members, so minutes of age do no harm, and 10,000 pods are 20 pages.
 const COUNT_EVERY_MS = 5 * 60_000;
 const LONGEST_PERIOD_MS = 60 * 60_000;
-// Between two readings that no placement asked for: people see the sum in the Cluster's status.
+// Pause between two readings that no placement asked for: people see the sum in the Cluster's status.
 const UNASKED_EVERY_MS = 30 * 60_000;
 // Pause after a reading, in multiples of its duration.
 const REST_PER_WORK = 60;

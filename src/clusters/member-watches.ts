@@ -10,7 +10,7 @@ export interface MemberWatch {
   stop(): Promise<void>;
 }
 
-// What a member takes of the process for one list: the first lists of a thousand members are no burst.
+// A member's list takes this much of the process: the first lists of a thousand members are no burst.
 const SPREAD_PER_MEMBER_MS = 20;
 
 /** A watch for each of some members. The member itself retries its watches when it answers again. */

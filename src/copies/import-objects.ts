@@ -13,7 +13,7 @@ import { SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL } from "./services.ts";
 export const SOURCE_CLUSTER_LABEL = "multicluster.kubernetes.io/source-cluster";
 /** Manager, by its label, of the EndpointSlices of imports. */
 const IMPORT_SLICE_MANAGER = "mcs.legation.dev";
-// As in the implementation of the API's authors.
+// The implementation of the API's authors writes the same key.
 const DERIVED_SERVICE_ANNOTATION = "multicluster.kubernetes.io/derived-service";
 
 interface Ref {

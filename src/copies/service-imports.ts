@@ -30,7 +30,7 @@ export interface MergedExports {
 type Port = NonNullable<NonNullable<Service["spec"]>["ports"]>[number];
 
 const DERIVED_PREFIX = "clusterset-";
-// Of a DNS label.
+// A DNS label has this many characters.
 const LONGEST_NAME = 63;
 
 /**

@@ -14,7 +14,7 @@ interface ForwardOptions {
   readonly timeoutMs: number;
 }
 
-// More would rarely be used within their time.
+// Further connections would rarely be used within their time.
 const MOST_IDLE = 16;
 // A connection that vanished without a word is found out by the next client.
 const IDLE_MS = 30_000;
@@ -140,7 +140,7 @@ class ForwardConnection {
     return request;
   }
 
-  /** Waits for another use, and ends after this long. `onGone`: it cannot be used any more. */
+  /** Keeps the connection for another use, and ends it after this long. `onGone`: it cannot be used any more. */
   rest(ms: number, onGone: () => void): void {
     this.#port = undefined;
     this.socket.resume();
@@ -180,9 +180,9 @@ class ForwardedPort extends Duplex {
   #ending: NodeJS.Timeout | undefined;
   #refusal = "";
   #pingId = 1;
-  /** Nothing came since the last ping. */
+  /** The server has sent nothing since the last ping. */
   #isSilent = false;
-  /** Nothing came since this side's end was last held back. */
+  /** The server has sent nothing since this side's end was last held back. */
   #isQuiet = false;
   /** The server has ended the stream in both directions. */
   #isReset = false;

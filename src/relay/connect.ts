@@ -4,7 +4,7 @@ import { onAbort } from "../kube/abort.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
 import type { PortForwards } from "../kube/port-forward.ts";
-import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
+import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import type { RelayFailure } from "../telemetry/relay.ts";
 import type { RelayPod } from "./endpoints.ts";
 
@@ -37,14 +37,7 @@ export async function connectTo(
 }
 
 function dial({ address: host, port }: RelayPod, signal: AbortSignal): Promise<Connected> {
-  const socket = connect({
-    host,
-    port,
-    allowHalfOpen: true,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
-  });
+  const socket = connect({ host, port, allowHalfOpen: true, ...LASTING_SOCKET });
   const giveUp = (): void => void socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`));
   socket.setTimeout(ANSWER_MS, giveUp);
   const forget = onAbort(signal, giveUp);

@@ -54,7 +54,7 @@ export class FramedStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (error === null && this.#received && this.#sent) {
-      // Not destroyed: the last bytes may still be on their way.
+      // The connection is not destroyed: the last bytes may still be on their way.
       this.#connection.resume();
       this.#connection.end();
       closeInTime(this.#connection, this.#clock);

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { MEMBER_RELAY_PORTS } from "../api/relay.ts";
 import { onAbort } from "../kube/abort.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
+import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ControlChannel } from "../tunnel/control-channel.ts";
@@ -25,7 +25,7 @@ export interface HostRelaysOptions {
 interface HostRelay {
   readonly channel: ControlChannel<FromMember, ToMember>;
   ports: readonly ServedPort[];
-  /** What becomes of each connection that it was asked for. */
+  /** Settles each connection that the relay was asked for, by its id. */
   readonly dials: Map<string, (connected: Connected) => void>;
   readonly streams: Set<Socket>;
   hasLeft: boolean;
@@ -44,12 +44,7 @@ export class HostRelays {
 
   constructor(options: HostRelaysOptions) {
     this.#options = options;
-    const accepting = {
-      allowHalfOpen: true,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
-    };
+    const accepting = { ...LASTING_SOCKET, allowHalfOpen: true };
     this.#servers = [
       createServer(accepting, (socket) => this.#onControl(socket)),
       createServer(accepting, (socket) => void this.#onStream(socket)),

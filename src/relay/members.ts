@@ -54,7 +54,7 @@ export class MemberRelays {
       relay.stop();
     }
     for (const { cluster, ...pod } of pods) {
-      // One on the host leads nowhere else.
+      // A relay on the host leads nowhere else.
       if (cluster === undefined || this.#relays.has(pod.uid)) continue;
       this.#relays.set(pod.uid, new MemberRelay({ ...pod, cluster }, this.#options));
     }

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
-import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
+import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RelayFailure, RelayMetrics } from "../telemetry/relay.ts";
@@ -92,8 +92,7 @@ export class RelayServer {
 
   #listen(port: number): void {
     const { address, clock, log } = this.#options;
-    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
-      client.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    const server = createServer({ ...LASTING_SOCKET, allowHalfOpen: true, pauseOnConnect: true }, (client) => {
       const route = this.#options.routes.ports.get(port);
       if (route === undefined) client.resetAndDestroy();
       else void this.take(client, route, client.remoteAddress ?? "");

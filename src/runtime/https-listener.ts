@@ -20,7 +20,14 @@ export interface HttpsListenerOptions {
 
 const HANDSHAKE_MS = 10_000;
 // Shorter than the idle timeout of common load balancers. Detects a vanished host, so that no stream stays open forever.
-export const KEEP_ALIVE_DELAY_MS = 30_000;
+const KEEP_ALIVE_DELAY_MS = 30_000;
+
+/** Options of sockets whose bytes are to arrive at once, and which may be silent for long. */
+export const LASTING_SOCKET: {
+  readonly noDelay: true;
+  readonly keepAlive: true;
+  readonly keepAliveInitialDelay: number;
+} = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS };
 
 /** An HTTPS server that tracks its connections, and whose TLS options change while it runs. */
 export class HttpsListener {

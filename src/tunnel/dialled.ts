@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Dial } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
+import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import { joinSockets } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 
@@ -17,7 +17,7 @@ export const DIAL_MS = 10_000;
 
 /** Opens a connection. Rejects with the reason, also when the signal fires. */
 export async function dialTcp(target: DialTarget, signal: AbortSignal): Promise<Socket> {
-  const socket = connect({ ...target, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS });
+  const socket = connect({ ...target, ...LASTING_SOCKET });
   socket.on("error", () => {});
   try {
     await once(socket, "connect", { signal });

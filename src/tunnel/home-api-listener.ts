@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
+import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import { joinSockets } from "../runtime/joined-sockets.ts";
 import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -42,8 +42,7 @@ export class HomeApiListener {
 
   constructor(options: HomeApiListenerOptions) {
     this.#options = options;
-    const sockets = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS };
-    this.#server = createServer({ ...sockets, pauseOnConnect: true }, (pod) => this.#onPod(pod));
+    this.#server = createServer({ ...LASTING_SOCKET, pauseOnConnect: true }, (pod) => this.#onPod(pod));
   }
 
   /** Resolves to the port. Rejects when it is not available. */

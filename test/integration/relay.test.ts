@@ -34,6 +34,12 @@ async function portsOf({ namespace }: Scene, name: string): Promise<Map<string, 
   return new Map(items.flatMap(({ ports }) => (ports ?? []).map(({ name: port = "", port: at = 0 }) => [port, at])));
 }
 
+/** Returns what `legation status` says of a Service. */
+async function statusOf({ namespace }: Scene, name: string): Promise<unknown> {
+  const { stdout } = await legationOn(hostCluster(), "status", `service/${name}`, "-n", namespace, "-o", "json");
+  return JSON.parse(stdout);
+}
+
 const relayedPorts = (scene: Scene, name: string, count: number): Promise<Map<string, number>> =>
   eventually(async () => {
     const ports = await portsOf(scene, name);
@@ -47,19 +53,10 @@ test("tells the author of a relayed Service that no relay is installed", async (
   await scene.service("far-web", { selector: {} }, RELAYED);
   const event = await scene.saysOn("Service", "far-web", "no relay is installed on the host: legation install --relay");
   expect(event.reason).toBe("NotRelayed");
-  // Its endpoints come with the relay.
+  // The Service's endpoints come with the relay.
   await installRelay(hostCluster(), ADDRESSES);
   await eventuallyPasses(async () => {
-    const { stdout } = await legationOn(
-      hostCluster(),
-      "status",
-      "service/far-web",
-      "-n",
-      scene.namespace,
-      "-o",
-      "json",
-    );
-    expect(JSON.parse(stdout)).toMatchObject({ clusters: [{ reaches: [{ how: "relay" }] }, {}] });
+    expect(await statusOf(scene, "far-web")).toMatchObject({ clusters: [{ reaches: [{ how: "relay" }] }, {}] });
   }, PATIENT);
 });
 
@@ -146,17 +143,8 @@ describe("a relayed Service", () => {
       expect(slice?.endpoints).toMatchObject([{ addresses: ["10.1.0.7"], conditions: { ready: true } }]);
     }, PATIENT);
     expect(await members(scene)).toEqual(["west"]);
-    const { stdout } = await legationOn(
-      hostCluster(),
-      "status",
-      "service/far-web",
-      "-n",
-      scene.namespace,
-      "-o",
-      "json",
-    );
     const reaches = [{ cluster: "west", how: "relay" }];
-    expect(JSON.parse(stdout)).toMatchObject({
+    expect(await statusOf(scene, "far-web")).toMatchObject({
       relay: { to: "web", replicas: ADDRESSES.length },
       clusters: [{ reaches }, { cluster: "west", ready: 1, reaches }],
     });

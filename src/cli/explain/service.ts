@@ -55,7 +55,7 @@ export interface ServiceInCluster {
 export interface ServiceFacts {
   readonly service: Stored<Service>;
   readonly slices: readonly Stored<EndpointSlice>[];
-  /** Those of the Service that a relayed one leads to, made for its selector. Undefined: it is not relayed. */
+  /** The slices of the Service that a relayed one leads to, made for its selector. Undefined: it is not relayed. */
   readonly targets: readonly Stored<EndpointSlice>[] | undefined;
   /** Pods of the namespace that have a member. */
   readonly proxies: readonly Stored<Pod>[];

@@ -49,7 +49,7 @@ export interface JoinContext extends HostContext {
   readonly role: Manifest;
 }
 
-/** What the host says of a join before it. */
+/** The host's answers before a join. */
 export interface ValidHost {
   readonly hostId: string;
   /** The Cluster of the name, when there has been a join before. */

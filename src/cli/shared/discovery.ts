@@ -11,7 +11,7 @@ const ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscovery
 // A member may send any text: a type's names are printed, and are part of paths.
 const NAME = /^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$/;
 const GROUP = /^[-.a-z0-9]*$/;
-// `metrics.k8s.io`, `custom.metrics.k8s.io`, `external.metrics.k8s.io`: they hold metrics alone.
+// The groups `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io` hold metrics alone.
 const METRICS_GROUP = /(^|\.)metrics\.k8s\.io$/;
 
 const texts = orEmpty(z.string());
@@ -46,7 +46,7 @@ export interface ServedType {
 type GroupVersion = Pick<Resource<KubeObject>, "group" | "version">;
 
 export interface Served {
-  /** In the order of the API server's preference. */
+  /** The types, in the order of the API server's preference. */
   readonly types: readonly ServedType[];
   /** Versions of groups whose own server, behind the API server, does not answer: what it serves may have changed. */
   readonly stale: readonly GroupVersion[];

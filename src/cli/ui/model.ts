@@ -172,7 +172,7 @@ export interface JobRow {
 /** A Service of the host. */
 export interface ServiceRow {
   readonly name: string;
-  /** Type, ports and relay. */
+  /** Type, ports and relay of the Service. */
   readonly about: string;
   /** Ready endpoints, of all. */
   readonly ready: number;

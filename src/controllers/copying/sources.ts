@@ -32,7 +32,7 @@ export interface SourcesOptions<T extends KubeObject> {
 const SHARE_OF_HEAP = 1 / 16;
 // Large objects may have a megabyte each.
 const LARGE_PAGE_SIZE = 50;
-// Longer than a workload takes to replace its pods, or a CronJob to start the next.
+// A workload takes less to replace its pods, and most CronJobs to start the next.
 const UNUSED_SOURCE_KEPT_MS = 5 * 60_000;
 // A cut watch comes back within seconds. One that does not may miss changes for any time.
 const STALE_AFTER_MS = 60_000;

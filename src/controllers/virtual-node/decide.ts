@@ -21,7 +21,7 @@ import type { Action, Observed } from "./model.ts";
 /** A kubelet's defaults: a Lease of 40 s renewed every 10 s, and a status heartbeat every 5 min without changes. */
 export const LEASE_SECONDS = 40;
 export const RENEW_EVERY_MS = 10_000;
-// Of a node without pods: two renewals fit a Lease as well, and nothing is evicted if both are late.
+// A node without pods is renewed less often: two renewals fit a Lease as well, and nothing is evicted if both are late.
 const RENEW_UNUSED_EVERY_MS = 15_000;
 const HEARTBEAT_EVERY_MS = 300_000;
 // Counters in a Cluster's status change with every pod. People need them this often at most.

@@ -12,7 +12,7 @@ export interface Rest {
   readonly spreadMs: () => number;
 }
 
-// Longer than a workload takes to replace its pods, or a CronJob to start the next.
+// A workload takes less to replace its pods, and most CronJobs to start the next.
 const KEPT_MS = 5 * 60_000;
 // Only objects of which no request of this process knows come meanwhile: by hand, or from a backup.
 const REST_MS = 15 * 60_000;

@@ -40,7 +40,7 @@ export interface ScaleOptions extends Program {
   readonly onResult: (result: ScaleResult) => void;
 }
 
-// What begins with the start goes on: each kind of copies is listed twice within 90 s, the members' turns come one after another.
+// Lists that begin with the start go on: each kind of copies is listed twice within 90 s, the members' turns come one after another.
 const REST_MS = 5_000;
 const REST_OF_MANY_MS = 90_000;
 const MANY = 100;
@@ -53,7 +53,7 @@ const PATIENCE_MS = 600_000;
 // A listener, and connections of the controller for requests and watches; more of them while it starts.
 const FILES_PER_MEMBER = 5;
 const OTHER_FILES = 200;
-// Of the API servers and the controller together.
+// The API servers and the controller together need this much.
 const MB_PER_MEMBER = 1;
 const MB_PER_PROXY = 0.06;
 

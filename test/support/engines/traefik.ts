@@ -5,7 +5,7 @@ import { ensurePrograms } from "./programs.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 const PORT = 8000;
-/** What Traefik reads, by its documentation. */
+/** The objects that Traefik reads, by its documentation. */
 const RULES = [
   { apiGroups: [""], resources: ["services", "secrets", "nodes"], verbs: ["get", "list", "watch"] },
   { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },

@@ -39,7 +39,7 @@ export async function installRelay(host: Cluster, addresses: readonly string[]):
   await applyAll(host, [slice]);
 }
 
-/** What a relay in a pod needs of the machine, since nodes have no image of it. */
+/** Files of the machine that a relay in a pod needs, since nodes have no image of it. */
 const RELAY_FILES: readonly GivenFile[] = ["/usr", "/lib", "/lib64", ROOT].map((path) => ({ from: path, to: path }));
 
 /** Applies a manifest of a relay to the host; its pods run the relay where they are given its files. */

@@ -63,7 +63,7 @@ export class RelayedClusters {
     const make = (metadata: ObjectMeta, spec: NonNullable<Service["spec"]>): Promise<unknown> =>
       this.client.create(services, { apiVersion: "v1", kind: "Service", metadata: { namespace, ...metadata }, spec });
     await make({ name }, { selector, ports: [...ports] });
-    // Its ports are those of the other Service, by number.
+    // The relayed Service has the ports of the other one, by number.
     const far = ports.map(({ targetPort: _, ...port }) => port);
     await make({ name: `far-${name}`, annotations: { [RELAY_ANNOTATION]: name } }, { ports: far });
   }

@@ -37,6 +37,17 @@ function memberOf(name: string, client: ClusterClient = fakeClient({})): Member 
   });
 }
 
+function copiesOfConfigMaps(): Copies<KubeObject> {
+  return new Copies<KubeObject>({
+    hostId: "host-id",
+    kinds: new Map([["ConfigMap", { resource: configMaps }]]),
+    onCopy: () => {},
+    onRead: () => {},
+    clock,
+    log,
+  });
+}
+
 describe("watches of members", () => {
   let done: string[];
   let watches: MemberWatches<MemberWatch>;
@@ -156,14 +167,7 @@ describe("a member that answers again", () => {
 
   const whatIsWatched: Record<string, () => () => Promise<void>> = {
     configmaps: () => {
-      const copies = new Copies({
-        hostId: "host-id",
-        kinds: new Map([["ConfigMap", { resource: configMaps }]]),
-        onCopy: () => {},
-        onRead: () => {},
-        clock,
-        log,
-      });
+      const copies = copiesOfConfigMaps();
       copies.follow([member]);
       copies.need(member, "ConfigMap");
       return () => copies.stop();
@@ -253,14 +257,7 @@ describe("a member that answers again", () => {
 test("watches of a kind that one copier needs are needed by all of the member", () => {
   const member = memberOf("west");
   const asked: string[] = [];
-  const copies = new Copies({
-    hostId: "host-id",
-    kinds: new Map([["ConfigMap", { resource: configMaps }]]),
-    onCopy: () => {},
-    onRead: () => {},
-    clock,
-    log,
-  });
+  const copies = copiesOfConfigMaps();
   for (const plural of ["configmaps", "secrets"]) {
     member.watches.add({ plural, retry: () => {}, need: () => asked.push(plural) });
   }

@@ -71,7 +71,7 @@ test("writes at the pace of the reader", async () => {
   fill();
   near.on("drain", fill);
   await once(far, "readable");
-  // What both kernels and streams hold is a few MB.
+  // Both kernels and streams hold a few MB.
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(written).toBeLessThan(32);
 });

@@ -61,6 +61,16 @@ function reflect(spreadMs = 0): Reflector<Pod> {
   });
 }
 
+/** Starts a reflector that has to wait for its first list, and needs it. */
+async function watchesOnceNeeded(): Promise<void> {
+  reflector.start();
+  await clock.advance(1_000);
+  expect(requests).toEqual([]);
+  reflector.need();
+  await clock.advance(0);
+  expect(reflector.state).toBe("watching");
+}
+
 test("opens no watch while the store is empty and nobody needs it", async () => {
   reflector.start();
   await clock.advance(1_000);
@@ -115,12 +125,7 @@ test("opens the watch at once when it is needed, and closes it some minutes afte
 
 test("is read when it is needed before its first list was due", async () => {
   reflector = reflect(MINUTE_MS);
-  reflector.start();
-  await clock.advance(1_000);
-  expect(requests).toEqual([]);
-  reflector.need();
-  await clock.advance(0);
-  expect(reflector.state).toBe("watching");
+  await watchesOnceNeeded();
 });
 
 test("spreads first lists", async () => {
@@ -160,12 +165,7 @@ test("does not take silence for emptiness: a failed list is no rest", async () =
 
 test("waits no longer for its turn once it is needed", async () => {
   const release = await mutex.lock(new AbortController().signal);
-  reflector.start();
-  await clock.advance(1_000);
-  expect(requests).toEqual([]);
-  reflector.need();
-  await clock.advance(0);
-  expect(reflector.state).toBe("watching");
+  await watchesOnceNeeded();
   release();
 });
 

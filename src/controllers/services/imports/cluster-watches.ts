@@ -32,7 +32,7 @@ export interface ClusterWatchesOptions {
   readonly onExport: (namespace: string, name: string) => void;
   /** The cluster's import of that name has changed, or what was made for it. */
   readonly onImport: (namespace: string, name: string) => void;
-  /** One more watch has all objects. */
+  /** A further watch has all objects. */
   readonly onRead: () => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -83,7 +83,7 @@ export class ClusterWatches {
     this.imports = reflect(serviceImports, onImport);
     const others = `!${IMPORTED_LABEL}`;
     this.#services = reflect(services, onExport, { labelSelector: others });
-    // Those of Legation's copies lead to other clusters.
+    // Slices of Legation's copies lead to other clusters.
     const labelSelector = `${SERVICE_NAME_LABEL},${SLICE_MANAGER_LABEL}!=${GROUP},${others}`;
     this.#slices = reflect(endpointSlices, onExport, { nameOf: serviceOfSlice, labelSelector });
     const made = {

@@ -97,8 +97,7 @@ export class ImportController {
       },
       options,
     );
-    events.on("cluster", () => this.#onClusters());
-    events.on("networks", () => this.#onClusters());
+    events.onAny(["cluster", "networks"], () => this.#onClusters());
     events.on("nodeReadiness", () => this.#enqueueKnown(() => true));
     events.on("connection", ({ name }) => this.#enqueueKnown(({ cluster }) => cluster === name));
     events.on("delegate", ({ name }, key) => this.#onNamespace(name, key));
@@ -292,7 +291,7 @@ export class ImportController {
       },
       onWritten: (written) => {
         if (action.type === "delete") return isShown(action);
-        // It waits, or its cluster serves no imports any more.
+        // The object waits for its namespace or name, or the cluster serves no imports any more.
         if (written === undefined) return () => true;
         if (action.type === "create") return isShown(action);
         if (written.metadata.resourceVersion === action.object.metadata.resourceVersion) {

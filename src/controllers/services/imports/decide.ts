@@ -17,7 +17,7 @@ import {
 } from "../../../copies/import-objects.ts";
 import { type Decision, lookAgain } from "../../../runtime/requeue.ts";
 
-/** What a cluster is to have of an import. Objects that need an owner come once that is there. */
+/** The objects of an import that a cluster is to have. Objects that need an owner come once that is there. */
 export interface WantedImport {
   readonly import: ImportObject;
   readonly service: ImportObject | undefined;

@@ -35,7 +35,7 @@ const ofWest = (spec: Service["spec"]) => {
   return merged;
 };
 
-/** What is wanted of an import of west's Service, and a cluster that has it all. */
+/** An import of west's Service as it is wanted, in a cluster that has it all. */
 function given(spec: Service["spec"] = {}): { wanted: WantedImport; observed: ObservedImport } {
   const merged = ofWest(spec);
   const allocated = { clusterIPs: ["10.96.0.1"], ipFamilies: ["IPv4"] };
