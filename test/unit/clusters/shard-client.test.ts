@@ -53,12 +53,10 @@ test("asks the API server for pods without the slots of other shards", async () 
   for (const name of NAMES) expect(others.includes(String(slotOf(name)))).toBe(!OURS.includes(name));
 });
 
-test.each([
-  { what: "one namespace", resource: pods, options: { namespace: "team-0" } },
-  { what: "a resource without namespaces", resource: namespaces, options: {} },
-])("shows everything of $what", async ({ resource, options }) => {
-  expect((await client.list(resource, options)).items).toHaveLength(objects.length);
-  expect(asked.at(-1)).toEqual(options);
+test("shows everything of one namespace, and of a resource without namespaces", async () => {
+  expect((await client.list(pods, { namespace: "team-0" })).items).toHaveLength(objects.length);
+  expect((await client.list(namespaces)).items).toHaveLength(objects.length);
+  expect(asked.slice(-2)).toEqual([{ namespace: "team-0" }, {}]);
 });
 
 test("a single shard costs nothing", () => {
