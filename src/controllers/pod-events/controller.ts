@@ -126,7 +126,7 @@ export class PodEventController {
 }
 
 /** Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host. */
-function isPlacedIn(member: string, proxy: Pod, { uid }: HostOwner): boolean {
+function isPlacedIn(member: string, proxy: Stored<Pod>, { uid }: HostOwner): boolean {
   return proxy.metadata.uid === uid && (memberOf(proxy) ?? member) === member;
 }
 
