@@ -785,6 +785,6 @@ test("waits until the finalizer's removal is shown, though its own deletion with
   const expectation = await execute({ type: "removeFinalizer", proxyUid });
   const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 0 };
   const shown = (finalizers: string[]): boolean | undefined =>
-    expectation?.(world(proxyPod({ metadata: { ...deleted, finalizers } }), []));
+    expectation?.(world(boundProxy({ metadata: { ...deleted, finalizers } }), []));
   expect([shown(proxy.metadata.finalizers ?? []), shown([])]).toEqual([false, true]);
 });
