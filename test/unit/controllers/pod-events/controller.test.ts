@@ -146,6 +146,7 @@ test.each([
     list: async () => ({ items: [kubeletEvent({ lastTimestamp: at })], resourceVersion: "1", size: 1 }),
     watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
       onOpen?.();
+      yield { type: "BOOKMARK", resourceVersion: "1", size: 0 };
       if (!signal.aborted) await once(signal, "abort");
     },
   });
