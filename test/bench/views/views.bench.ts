@@ -84,7 +84,7 @@ async function run({ main, nodeFlags, env }: Program, args: readonly string[]): 
     told += newlines(chunk);
   });
   const timer = setInterval(() => {
-    if (child.exitCode === null) mb = Math.max(mb, rssMb(child.pid ?? 0));
+    if (child.exitCode === null) mb = Math.max(mb, rssMb(child.pid ?? 0) || 0);
   }, 50);
   await once(child, "exit");
   clearInterval(timer);
@@ -105,7 +105,7 @@ async function benchPage(
   try {
     const { page, show, pid, origin } = ui;
     const all = `${proxies.toLocaleString("en-US")} pods`;
-    await page.getByRole("heading", { name: "Overview" }).waitFor({ timeout: 120_000 });
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor({ timeout: 120_000 });
     onFigure({ name: "views: page opened at once: overview", value: (performance.now() - opened) / 1000, unit: "s" });
     await page.getByText(all).first().waitFor({ timeout: 300_000 });
     onFigure({ name: "views: page opened at once: all pods", value: (performance.now() - opened) / 1000, unit: "s" });

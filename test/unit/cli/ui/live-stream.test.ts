@@ -46,7 +46,7 @@ async function opened(rows: readonly PodRow[], silentMs?: number) {
       };
     },
   };
-  const stream = new LiveStream(view, response as unknown as ServerResponse, clock);
+  const stream = new LiveStream(view, response as unknown as ServerResponse, { clock, isZipped: false });
   const running = stream.run("host");
   await settled();
   const close = async (): Promise<void> => {
