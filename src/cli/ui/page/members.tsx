@@ -7,7 +7,7 @@ import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
 import { wordsOf } from "./found.ts";
-import { MemberLink } from "./links.tsx";
+import { Cut } from "./links.tsx";
 import { Awaited, Choice, Empty, ReadyBadge, Search, UseBar, useNow } from "./parts.tsx";
 import { QueuesOfMember } from "./queues.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
@@ -65,10 +65,19 @@ export function MembersView({ route }: { route: Route }): JSX.Element {
 const STATES = ["not ready", "cordoned", "ready"] as const;
 
 const COLUMNS: readonly Column<MemberRow>[] = [
-  { name: "Member", width: "15%", cell: ({ name }) => <MemberLink name={name} />, by: ({ name }) => name },
+  {
+    name: "Member",
+    width: "15%",
+    cell: ({ name }) => (
+      <a href={linkTo(["members", name])} title={name} class="cut">
+        <Cut name={name} />
+      </a>
+    ),
+    by: ({ name }) => name,
+  },
   {
     name: "State",
-    width: "8.5rem",
+    width: "11rem",
     cell: ({ ready, isCordoned }) => <ReadyBadge ready={ready} isCordoned={isCordoned} />,
     by: (row) => STATES.indexOf(memberState(row)),
   },

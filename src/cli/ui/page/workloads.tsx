@@ -157,10 +157,15 @@ function placesColumn(lost: (member: string) => string | undefined): Column<Work
     width: `${MEMBER_REM * SHOWN_PLACES}rem`,
     cell: ({ places }) => {
       const largest = [...places].sort(([, a], [, b]) => b.part - a.part);
-      const texts = largest.map(([name, { text }]) => `${name} ${text}${lost(name) === undefined ? "" : " (old)"}`);
-      const more = texts.length - SHOWN_PLACES;
-      const shown = [...texts.slice(0, SHOWN_PLACES), ...(more > 0 ? [`${more} more`] : [])].join(", ");
-      return <span title={texts.join(", ")}>{shown}</span>;
+      const texts = largest.map(([name, { text }]) => `${name} (${text}${lost(name) === undefined ? "" : ", old"})`);
+      const isCut = texts.length > SHOWN_PLACES;
+      return (
+        <span title={texts.join(", ")}>
+          {isCut && `${texts.length} members: `}
+          {texts.slice(0, SHOWN_PLACES).join(", ")}
+          {isCut && ", …"}
+        </span>
+      );
     },
     by: ({ places }) => places.size,
   };
