@@ -42,6 +42,7 @@ import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { ImportController } from "./services/imports/controller.ts";
+import { ImportRemoval } from "./services/imports/removal.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
@@ -87,7 +88,7 @@ export class Controllers {
   readonly #types: TypesController;
   readonly #room: RoomController;
   readonly #relays: RelayController;
-  readonly #imports: ImportController | undefined;
+  readonly #imports: ImportController | ImportRemoval;
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
 
@@ -250,10 +251,10 @@ export class Controllers {
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
     this.#relays = new RelayController({ ...running, recorder, proxies });
-    if (mcs) {
-      const { nodes } = this.#virtualNodes;
-      this.#imports = new ImportController({ ...running, identity, nodes, networks: () => networks.now });
-    }
+    const { nodes } = this.#virtualNodes;
+    this.#imports = mcs
+      ? new ImportController({ ...running, identity, nodes, networks: () => networks.now })
+      : new ImportRemoval({ ...running, identity });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -280,7 +281,7 @@ export class Controllers {
     this.#providers.start();
     this.#room.start();
     this.#relays.start();
-    this.#imports?.start();
+    this.#imports.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -292,7 +293,7 @@ export class Controllers {
     this.#departed?.stop();
     await this.#serving?.stop();
     await this.#podEvents?.stop();
-    await this.#imports?.stop();
+    await this.#imports.stop();
     await this.#relays.stop();
     await this.#room.stop();
     await this.#profiles.stop();

@@ -12,7 +12,8 @@ import {
 import type { Expectation } from "../../../runtime/controller.ts";
 import type { ImportAction, ObservedImport } from "./decide.ts";
 
-const MANAGER = "legation-mcs";
+/** Field manager of the status that Legation writes. */
+export const MANAGER = "legation-mcs";
 
 /** Returns the write's name for the write guard. */
 export function nameOf({ kind, object }: ImportAction): string {
