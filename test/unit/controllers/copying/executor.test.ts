@@ -89,16 +89,12 @@ describe("a Service with a traffic distribution that the member does not know", 
 
   test("is created without IP families, too, which the member lacks", async () => {
     const families = ["Unprocessable", "not configured on this cluster", "spec.ipFamilies[0]"] as const;
-    const spec = { ...service.spec, ipFamilies: ["IPv6"] };
-    const errors = [unknown, families];
-    const { objects, told, execute } = executing(SERVICES.Service, { ...service, spec }, { errors });
+    const ofIpv6: typeof service = { ...service, spec: { ...service.spec, ipFamilies: ["IPv6"] } };
+    const { objects, told, execute } = executing(SERVICES.Service, ofIpv6, { errors: [unknown, families] });
     await execute("create");
-    const given = objects.map((one) => [one.spec?.trafficDistribution, one.spec?.ipFamilies?.join()]);
-    expect(given).toEqual([
-      ["PreferSameZone", "IPv6"],
-      [undefined, "IPv6"],
-      [undefined, undefined],
-    ]);
+    const given: readonly ServiceObject[] = objects;
+    expect(distributions(given)).toEqual(["PreferSameZone", undefined, undefined]);
+    expect(given.map(({ spec }) => spec?.ipFamilies)).toEqual([["IPv6"], ["IPv6"], undefined]);
     expect(told).toEqual([]);
   });
 
