@@ -36,6 +36,7 @@ import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { ImportController } from "./services/imports/controller.ts";
+import { ImportRemoval } from "./services/imports/removal.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
@@ -73,7 +74,7 @@ export class Controllers {
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #hostWide: HostWide | undefined;
-  readonly #imports: ImportController | undefined;
+  readonly #imports: ImportController | ImportRemoval;
   readonly #departed: DepartedClusters | undefined;
   #unfollow: (() => void) | undefined;
 
@@ -204,10 +205,10 @@ export class Controllers {
         types: this.#types,
       });
     }
-    if (mcs) {
-      const { nodes } = this.#virtualNodes;
-      this.#imports = new ImportController({ ...running, identity, nodes, networks: () => networks.now });
-    }
+    const { nodes } = this.#virtualNodes;
+    this.#imports = mcs
+      ? new ImportController({ ...running, identity, nodes, networks: () => networks.now })
+      : new ImportRemoval({ ...running, identity });
   }
 
   /** Rejects when the host cannot be read; the controllers are to be stopped then. */
@@ -230,7 +231,7 @@ export class Controllers {
     }
     this.#wholeJobs.start();
     this.#hostWide?.start();
-    this.#imports?.start();
+    this.#imports.start();
     this.#podEvents?.start();
     this.#reportMembers();
   }
@@ -240,7 +241,7 @@ export class Controllers {
     this.#unfollow?.();
     this.#departed?.stop();
     await this.#podEvents?.stop();
-    await this.#imports?.stop();
+    await this.#imports.stop();
     await this.#hostWide?.stop();
     await this.#types.stop();
     await this.#wholeJobs.stop();
