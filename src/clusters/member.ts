@@ -345,6 +345,7 @@ export class Member {
       allocatable,
       largestNode,
       used: this.requests.used,
+      version: () => this.requests.version,
       foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       devices: this.devices.known,
