@@ -353,6 +353,7 @@ export class Member {
       allocatable,
       largestNode,
       used: this.requests.used,
+      version: () => this.requests.version,
       foreign: this.#foreign.occupied ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       devices: this.devices.known,

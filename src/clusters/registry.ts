@@ -3,6 +3,7 @@ import { joinCommandOf } from "../api/join-command.ts";
 import { jsonEqual } from "../api/json.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { clusters } from "../api/resources.ts";
 import type { Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -119,8 +120,8 @@ export class Registry {
     return this.#connections.get(name)?.member;
   }
 
-  members(): Member[] {
-    return this.#connections.all().map(({ member }) => member);
+  members(): readonly Member[] {
+    return membersOf(this.#connections.all());
   }
 
   server(name: string): string | undefined {
@@ -297,6 +298,8 @@ export interface RegistryOptions {
   readonly clock: Clock;
   readonly log: Logger;
 }
+
+const membersOf = memoized((connected: readonly Connected[]) => connected.map(({ member }) => member));
 
 function isStatusOnly(before: Stored<Cluster>, after: Stored<Cluster>): boolean {
   const written = ({ metadata, spec }: Stored<Cluster>): unknown => {
