@@ -6,6 +6,7 @@ import { ALL_NAMESPACES, isFirst } from "../api/shards.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import { shardClient } from "../clusters/shard-client.ts";
+import { FAMILIES } from "../copies/named-by-pods.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { completedSpec } from "../pods/host-admission.ts";
@@ -20,7 +21,6 @@ import { ClaimController } from "./claims/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
-import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
 import { Followers } from "./following/followers.ts";
 import { HomeApiController } from "./home-api/controller.ts";
@@ -121,7 +121,7 @@ export class Controllers {
     const memberNamespaces = new MemberNamespaces(identity, clock);
     const copying: PodCopierOptions = { ...running, identity, memberNamespaces, recorder, proxies };
     const restoredHost = new RestoredHost({ election: options.election, log });
-    const classes = new DependencyController({ ...copying, family: CLASSES });
+    const dependencies = Object.values(FAMILIES).map((family) => new DependencyController({ ...copying, family }));
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
@@ -129,14 +129,7 @@ export class Controllers {
     this.#networks = networks;
     const services = new ServiceController({ ...copying, networks, mcs });
     events.on("networks", () => services.onNetworks());
-    this.#copiers = [
-      new DependencyController({ ...copying, family: NAMESPACED }),
-      classes,
-      services,
-      policies,
-      claims,
-      followers,
-    ];
+    this.#copiers = [...dependencies, services, policies, claims, followers];
     for (const copier of this.#copiers) subscribe(copier, events);
     const kept = new KeptDelegates({ ...running, restoredHost });
     this.#virtualNodes = new VirtualNodeController({
@@ -171,7 +164,8 @@ export class Controllers {
       placement: new OverflowPlacement(this.#delegation.placementAccess),
       recorder,
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
-      providesClasses: (pod, member) => classes.provides(pod, member),
+      providesClasses: (pod, member) =>
+        dependencies.every((family) => !family.areClasses || family.provides(pod, member)),
     });
     const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({

@@ -3,9 +3,6 @@ import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kube
 import type { Shard } from "../../api/shards.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { PodIndex } from "../../clusters/member-delegates.ts";
-import { listPages } from "../../kube/list.ts";
-import { pods } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import {
   type Dependency,
   type DependencyKey,
@@ -13,7 +10,10 @@ import {
   dependencyKey,
   dependencyKeys,
   dependencyRef,
-} from "../../pods/dependencies.ts";
+} from "../../copies/named-by-pods.ts";
+import { listPages } from "../../kube/list.ts";
+import { pods } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { ReverseIndex } from "../../runtime/reverse-index.ts";
 import type { ReadStore } from "../../runtime/store.ts";
