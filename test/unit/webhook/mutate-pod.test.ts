@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { slotOf } from "../../../src/api/shards.ts";
 import { withEndlessTolerations } from "../../../src/pods/failover.ts";
 import { toProxy } from "../../../src/pods/proxy.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
@@ -40,6 +41,15 @@ describe("a pod that is to be delegated", () => {
   ])("becomes a proxy: %s", (_, mode, parts) => {
     const before = pod(parts);
     expect(apply(before, verdict(parts, mode))).toEqual(toProxy(before));
+  });
+
+  test("gets the slot of its namespace, whatever its author wrote, where there are several shards", () => {
+    const before = pod({ metadata: { ...asks, labels: { "legation.dev/slot": "64" } } });
+    const reviewed = { ...request({ object: before }), namespace: "team-a" };
+    const labels = (labelsSlots: boolean): object | undefined =>
+      apply(before, mutatePod(reviewed, "annotated", [], labelsSlots)).metadata?.labels;
+    expect(labels(true)).toMatchObject({ "legation.dev/slot": String(slotOf("team-a")) });
+    expect(labels(false)).toMatchObject({ "legation.dev/slot": "64" });
   });
 
   test("becomes a proxy by a minimal patch", () => {
