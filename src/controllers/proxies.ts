@@ -33,7 +33,10 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
       [STATE_INDEX]: (pod) =>
         pod.spec?.nodeName === undefined || isTerminal(pod)
           ? []
-          : [stateOn(pod.spec.nodeName), ...(pod.status?.phase === "Running" ? [stateOn(pod.spec.nodeName, "Running")] : [])],
+          : [
+              stateOn(pod.spec.nodeName),
+              ...(pod.status?.phase === "Running" ? [stateOn(pod.spec.nodeName, "Running")] : []),
+            ],
       [PLACE_INDEX]: (pod) =>
         pod.spec?.nodeName === undefined || isTerminal(pod) ? [] : [placeOf(pod.metadata.namespace, pod.spec.nodeName)],
       ...PLACEMENT_INDEXES,

@@ -84,7 +84,9 @@ const MOST_COUNTED_PODS = 5_000;
 /** Reports whether pods are too many to be counted one by one, so that the sums count that the controller wrote. */
 export function areSummed(clusters: readonly Stored<Cluster>[]): boolean {
   const bound = clusters.reduce((sum, { status }) => sum + (status?.pods ?? 0), 0);
-  return bound > MOST_COUNTED_PODS && clusters.every(({ status = {} }) => !status.pods || status.requested !== undefined);
+  return (
+    bound > MOST_COUNTED_PODS && clusters.every(({ status = {} }) => !status.pods || status.requested !== undefined)
+  );
 }
 
 /** Returns what the controller last wrote that proxies use of a member. */

@@ -83,14 +83,21 @@ function addMember(host: SimulatedCluster, index: number, pods: number): void {
   host.put("nodes", {
     metadata: { name: virtualNodeName(name), labels: { [VIRTUAL_NODE_LABEL]: "true" } },
     spec: index % ODD_ONE_OF === 2 ? { unschedulable: true } : {},
-    status: { capacity: amounts, allocatable: amounts, conditions: [{ type: "Ready", status, lastTransitionTime: AT }] },
+    status: {
+      capacity: amounts,
+      allocatable: amounts,
+      conditions: [{ type: "Ready", status, lastTransitionTime: AT }],
+    },
   });
 }
 
 /** A proxy of a Deployment. One of many has no member yet. */
 function proxyOf(index: number, members: number): Json {
   const workload = Math.floor(index / PODS_OF_WORKLOAD);
-  const { placed } = pairOf(memberName(index % members), `web-${workload}-7f9c6bd5b8-${String(index).padStart(6, "0")}`);
+  const { placed } = pairOf(
+    memberName(index % members),
+    `web-${workload}-7f9c6bd5b8-${String(index).padStart(6, "0")}`,
+  );
   const metadata: Json["metadata"] = {
     ...placed.metadata,
     namespace: `team-${workload % NAMESPACES}`,
@@ -106,7 +113,12 @@ function proxyOf(index: number, members: number): Json {
     message: `0/${members} members are available: ${members} lack the requested cpu.`,
     lastTransitionTime: AT,
   };
-  return { ...placed, metadata: { ...metadata, annotations }, spec, status: { phase: "Pending", conditions: [waiting] } };
+  return {
+    ...placed,
+    metadata: { ...metadata, annotations },
+    spec,
+    status: { phase: "Pending", conditions: [waiting] },
+  };
 }
 
 /** Answers what users ask of members through the host: which types they serve, and tables of their pods. */
@@ -148,12 +160,19 @@ function discovery(path: string): string {
 function tableOf(rows: number): object {
   return {
     metadata: { resourceVersion: "1" },
-    columnDefinitions: ["Name", "Ready", "Status", "Restarts", "Age"].map((name) => ({ name, type: "string", priority: 0 })),
+    columnDefinitions: ["Name", "Ready", "Status", "Restarts", "Age"].map((name) => ({
+      name,
+      type: "string",
+      priority: 0,
+    })),
     rows: Array.from({ length: rows }, (_, index) => {
       const name = `web-7f9c6bd5b8-${index}`;
       return {
         cells: [name, "1/1", "Running", "0", "5d"],
-        object: { kind: "PartialObjectMetadata", metadata: { name, namespace: "load", uid: String(index), creationTimestamp: AT } },
+        object: {
+          kind: "PartialObjectMetadata",
+          metadata: { name, namespace: "load", uid: String(index), creationTimestamp: AT },
+        },
       };
     }),
   };

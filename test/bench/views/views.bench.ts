@@ -56,7 +56,12 @@ async function benchCommands(
   onFigure({ name: "views: legation get pods -A, memory", value: get.mb, unit: "MB" });
   onFigure({ name: "views: legation get pods -A, lines", value: get.lines, unit: "" });
   onFigure({ name: "views: legation get pods -A, members told of", value: get.told, unit: "" });
-  onFigure({ name: "views: most requests to members at a time", value: mostUnderWay(), unit: "", target: { atMost: 128 } });
+  onFigure({
+    name: "views: most requests to members at a time",
+    value: mostUnderWay(),
+    unit: "",
+    target: { atMost: 128 },
+  });
 }
 
 interface Run {
@@ -120,7 +125,12 @@ async function benchPage(
       await page.goto(`${origin}/${view}`);
       await page.reload();
       await page.getByText(shown).first().waitFor({ timeout: 60_000 });
-      onFigure({ name: `views: ${name}, all of it`, value: (performance.now() - begin) / 1000, unit: "s", target: { atMost: 2 } });
+      onFigure({
+        name: `views: ${name}, all of it`,
+        value: (performance.now() - begin) / 1000,
+        unit: "s",
+        target: { atMost: 2 },
+      });
     }
     onFigure({ name: "views: sent for the first view", value: (await sentBytes(page, origin)) / 1e6, unit: "MB" });
     onFigure({ name: "views: page's heap", value: await heapMb(page), unit: "MB" });
@@ -137,11 +147,21 @@ async function benchPage(
         }
       });
       onFigure({ name: `views: ${view}, P95 of frames`, value: quantile(frames, 0.95), unit: "ms" });
-      onFigure({ name: `views: ${view}, longest frame`, value: Math.max(...frames), unit: "ms", target: { atMost: 200 } });
+      onFigure({
+        name: `views: ${view}, longest frame`,
+        value: Math.max(...frames),
+        unit: "ms",
+        target: { atMost: 200 },
+      });
     }
     stop.abort();
     await changing;
-    onFigure({ name: "views: page's server, memory at the end", value: rssMb(pid), unit: "MB", target: { atMost: 300 } });
+    onFigure({
+      name: "views: page's server, memory at the end",
+      value: rssMb(pid),
+      unit: "MB",
+      target: { atMost: 300 },
+    });
   } finally {
     await ui.close();
   }

@@ -48,7 +48,11 @@ describe("the status of all members", () => {
     expect(hostStatus({ clusters: [many, cluster("east")], nodes: [], proxies: [unplaced] })).toMatchObject({
       clusters: [
         { name: "east", pods: { running: 0, unfinished: 0 } },
-        { cpu: { free: 2, allocatable: 8 }, memory: { free: 8 * 2 ** 30 }, pods: { running: 4_999, unfinished: 5_000 } },
+        {
+          cpu: { free: 2, allocatable: 8 },
+          memory: { free: 8 * 2 ** 30 },
+          pods: { running: 4_999, unfinished: 5_000 },
+        },
       ],
       waiting: { unplaced: 1, gated: 0 },
     });
