@@ -5,6 +5,7 @@ import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import { memoized } from "../api/memoized.ts";
 import { clusters } from "../api/resources.ts";
+import type { Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -196,7 +197,7 @@ export class Registry {
   #connectTo(cluster: Stored<Cluster>, kubeconfig: string): Connected {
     const { name } = cluster.metadata;
     const connection = this.#options.connect(cluster, kubeconfig);
-    const { hostId, events, clock, log } = this.#options;
+    const { hostId, shard, events, clock, log } = this.#options;
     const { client, server } = connection;
     const onIdentity = (uid: string | undefined): void => {
       const current = this.#connections.kubeconfig(name);
@@ -204,7 +205,7 @@ export class Registry {
         this.#onIdentity(name, { uid, server, kubeconfig: current });
     };
     const running = { events, mutex: this.#foreignUsageMutex, clock, log };
-    const member = new Member({ cluster, client, hostId, onIdentity, ...running });
+    const member = new Member({ cluster, client, hostId, shard, onIdentity, ...running });
     return { member, server, renew: (text) => connection.renew(text) };
   }
 
@@ -290,6 +291,7 @@ export class Registry {
 export interface RegistryOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
+  readonly shard: Shard;
   /** Throws a message for the operator when the kubeconfig is unusable. */
   readonly connect: (cluster: Stored<Cluster>, kubeconfig: string) => MemberConnection;
   readonly events: Events<RegistryEvents>;
