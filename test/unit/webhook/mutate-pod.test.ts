@@ -43,13 +43,22 @@ describe("a pod that is to be delegated", () => {
     expect(apply(before, verdict(parts, mode))).toEqual(toProxy(before));
   });
 
-  test("gets the slot of its namespace, whatever its author wrote, where there are several shards", () => {
-    const before = pod({ metadata: { ...asks, labels: { "legation.dev/slot": "64" } } });
+  test.each([
+    { what: "of several shards", mode: "annotated", written: {}, labelsSlots: true, is: true },
+    { what: "of several shards, in overflow mode", mode: "overflow", written: {}, labelsSlots: true, is: true },
+    { what: "of a single shard", mode: "annotated", written: {}, labelsSlots: false, is: false },
+    {
+      what: "copied with another namespace's",
+      mode: "annotated",
+      written: { "legation.dev/slot": "64" },
+      labelsSlots: false,
+      is: true,
+    },
+  ] as const)("has its namespace's slot or none: $what", ({ mode, written, labelsSlots, is }) => {
+    const before = pod({ metadata: { ...(mode === "annotated" ? asks : {}), labels: written } });
     const reviewed = { ...request({ object: before }), namespace: "team-a" };
-    const labels = (labelsSlots: boolean): object | undefined =>
-      apply(before, mutatePod(reviewed, "annotated", [], labelsSlots)).metadata?.labels;
-    expect(labels(true)).toMatchObject({ "legation.dev/slot": String(slotOf("team-a")) });
-    expect(labels(false)).toMatchObject({ "legation.dev/slot": "64" });
+    const { metadata } = apply(before, mutatePod(reviewed, mode, [], labelsSlots));
+    expect(metadata?.labels?.["legation.dev/slot"]).toBe(is ? String(slotOf("team-a")) : undefined);
   });
 
   test("becomes a proxy by a minimal patch", () => {
