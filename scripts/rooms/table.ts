@@ -86,7 +86,7 @@ export const ROOMS: readonly Room[] = [
   {
     room: "webhook",
     purpose: "the admission webhook",
-    imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts"],
+    imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts", "whole"],
     packages: ["fastify"],
   },
   {
@@ -103,6 +103,7 @@ export const ROOMS: readonly Room[] = [
       "controllers/delegation/decide.ts",
       "controllers/delegation/decision/view.ts",
       "webhook",
+      "whole",
     ],
   },
   ...CONTROLLER_ROOMS,

@@ -15,6 +15,7 @@ import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { proxyWrites } from "../scheduling/memories.ts";
+import { type RunningType, runWholeTypes } from "../whole/adapters.ts";
 import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { ClusterProfileController } from "./cluster-profiles/controller.ts";
@@ -36,7 +37,7 @@ import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
-import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
+import { objectsInMember, workOfObject } from "./queues/whole-work.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
@@ -45,9 +46,7 @@ import { ImportController } from "./services/imports/controller.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
-import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
 import { TypesController } from "./whole/types-controller.ts";
-import { WholeController } from "./whole/whole-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -83,7 +82,7 @@ export class Controllers {
   readonly #capacities: FlavorCapacities;
   readonly #quotas: QuotaController;
   readonly #providers: ProviderController;
-  readonly #wholeJobs: WholeJobs;
+  readonly #whole: readonly RunningType[];
   readonly #types: TypesController;
   readonly #room: RoomController;
   readonly #relays: RelayController;
@@ -200,7 +199,7 @@ export class Controllers {
       flavors,
       proxies,
       wholeInMember: (cluster) => [
-        ...this.#wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
+        ...this.#whole.flatMap((type) => type.inMember(cluster)),
         ...this.#types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
       ],
     });
@@ -217,8 +216,8 @@ export class Controllers {
     });
     const { podRules: rules } = this.#delegation.placementState;
     const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
-    this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
-    this.#wholeJobs.follow(running.events);
+    this.#whole = runWholeTypes(whole);
+    for (const type of this.#whole) type.follow(running.events);
     this.#types = new TypesController({ ...whole, proxies, followers });
     this.#room = new RoomController({
       ...running,
@@ -238,7 +237,7 @@ export class Controllers {
         );
       },
       wholeWork: () => [
-        ...this.#wholeJobs.objects().map(workOfJob),
+        ...this.#whole.flatMap((type) => type.work()),
         ...this.#types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
       ],
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
@@ -268,7 +267,7 @@ export class Controllers {
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
       await yieldToEventLoop();
     }
-    this.#wholeJobs.start();
+    for (const type of this.#whole) type.start();
     this.#profiles.start();
     this.#quotas.start();
     this.#providers.start();
@@ -295,7 +294,7 @@ export class Controllers {
     this.#capacities.stop();
     await this.#flavors.stop();
     await this.#types.stop();
-    await this.#wholeJobs.stop();
+    for (const type of this.#whole) await type.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();
     await this.#delegation.stop();

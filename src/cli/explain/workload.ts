@@ -1,6 +1,4 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
-import { membersOfJob } from "../../copies/job-shares.ts";
-import { isMarkedWhole } from "../../copies/jobs.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -11,13 +9,15 @@ import { workloadOf } from "../../scheduling/workload.ts";
 import type { ClaimTemplate } from "../../simulation/claims.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
+import { isMarkedWhole } from "../../whole/jobs/kind.ts";
+import { endOf } from "../../whole/jobs/progress.ts";
+import { membersOfJob } from "../../whole/jobs/shares.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { type PendingPods, pendingPods } from "./pending.ts";
 import { countBy, kubectlStatus } from "./pod-status.ts";
 import { type TroubleFacts, troublesOf } from "./trouble.ts";
 import { isMarked, whyWithoutMember } from "./waiting.ts";
-import { endOf } from "./whole-job.ts";
 
 /** The host's objects of one workload. */
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {

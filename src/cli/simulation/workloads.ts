@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
-import { isMarkedWhole } from "../../copies/jobs.ts";
 import {
   apiVersionOf,
   cronJobs,
@@ -15,6 +14,7 @@ import {
 } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
 import type { ClaimTemplate } from "../../simulation/claims.ts";
+import { isMarkedWhole } from "../../whole/jobs/kind.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { claimSpec } from "./claims.ts";
 

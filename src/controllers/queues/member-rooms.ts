@@ -8,9 +8,9 @@ import type { Member } from "../../clusters/member.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import type { WholeInMember } from "../../whole/type.ts";
 import { NODE_INDEX } from "../proxies.ts";
 import type { MemberRoom, QueuedPods } from "./capacity.ts";
-import type { WholeInMember } from "./whole-work.ts";
 
 const NOTHING: Amounts = {};
 

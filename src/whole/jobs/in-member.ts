@@ -1,14 +1,14 @@
-import { problemsText } from "../../../api/annotations.ts";
-import { jsonEqual } from "../../../api/json.ts";
-import type { Job, Stored } from "../../../api/kubernetes.ts";
-import { hasShares, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
-import { hasStarted, isFinished, isLost, outOfQueue, takesTemplate, templateFields } from "../../../copies/jobs.ts";
-import type { Source } from "../../../copies/source.ts";
-import type { Candidate } from "../../../placement/candidate.ts";
-import { specInMember } from "../../../pods/virtual-node-terms.ts";
-import { type JobRules, podOfJob, podSpecIn } from "../../../scheduling/whole/job-choice.ts";
-import { afterResumption, jobOfShare } from "../../../scheduling/whole/job-division.ts";
-import type { Demand } from "../../copying/model.ts";
+import { problemsText } from "../../api/annotations.ts";
+import { jsonEqual } from "../../api/json.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { Demand } from "../../controllers/copying/model.ts";
+import type { Source } from "../../copies/source.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import { specInMember } from "../../pods/virtual-node-terms.ts";
+import { type JobRules, podOfJob, podSpecIn } from "./choice.ts";
+import { afterResumption, jobOfShare } from "./division.ts";
+import { hasStarted, isFinished, isLost, outOfQueue, takesTemplate, templateFields } from "./kind.ts";
+import { hasShares, isFailing, membersOfJob, sharesOf } from "./shares.ts";
 
 interface Given {
   readonly candidate: Candidate;

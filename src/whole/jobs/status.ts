@@ -1,6 +1,6 @@
-import type { Job, Stored } from "../api/kubernetes.ts";
-import { type JobShare, recordedStatus } from "./job-shares.ts";
-import { FINAL_CONDITIONS, isFinished, isMarkedTrue, isOfController, type JobStatus, type LossReason } from "./jobs.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import { FINAL_CONDITIONS, isFinished, isMarkedTrue, isOfController, type JobStatus, type LossReason } from "./kind.ts";
+import { type JobShare, recordedStatus } from "./shares.ts";
 
 type Condition = NonNullable<JobStatus["conditions"]>[number];
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { jsonOrNothing, withoutNulls } from "../api/json.ts";
-import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../api/keys.ts";
-import type { Job } from "../api/kubernetes.ts";
-import type { ClusterPreferences } from "../api/preferences.ts";
-import { isMarkedTrue, type JobStatus } from "./jobs.ts";
+import { jsonOrNothing, withoutNulls } from "../../api/json.ts";
+import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../../api/keys.ts";
+import type { Job } from "../../api/kubernetes.ts";
+import type { ClusterPreferences } from "../../api/preferences.ts";
+import { isMarkedTrue, type JobStatus } from "./kind.ts";
 
 /** A member's share of a whole Job, as recorded on the Job before anything is created in it. */
 export interface JobShare {

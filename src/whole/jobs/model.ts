@@ -1,8 +1,8 @@
-import type { Job, Stored } from "../../../api/kubernetes.ts";
-import type { SchedulingPreferences } from "../../../api/preferences.ts";
-import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
-import type { JobStatus } from "../../../copies/jobs.ts";
-import type { Action, WholeDecision, Observed as WholeObserved } from "../model.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { Action, WholeDecision, Observed as WholeObserved } from "../../controllers/whole/model.ts";
+import type { JobStatus } from "./kind.ts";
+import { type JobShare, sharesRecord } from "./shares.ts";
 
 /** The status of the host's Job, and the record of its shares. */
 export interface Shown {

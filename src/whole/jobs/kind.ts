@@ -1,10 +1,10 @@
-import { withoutKeys } from "../api/json.ts";
-import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
-import type { Job, Pod, Stored } from "../api/kubernetes.ts";
-import { PODSET_LABEL } from "../api/kueue.ts";
-import { jobs } from "../kube/resources.ts";
-import type { CopiedKind, Fields } from "./kind.ts";
-import { isOfQueue, withoutKueue } from "./queued-objects.ts";
+import { withoutKeys } from "../../api/json.ts";
+import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { PODSET_LABEL } from "../../api/kueue.ts";
+import type { CopiedKind, Fields } from "../../copies/kind.ts";
+import { isOfQueue, withoutKueue } from "../../copies/queued-objects.ts";
+import { jobs } from "../../kube/resources.ts";
 
 type JobSpec = NonNullable<Job["spec"]>;
 export type JobStatus = NonNullable<Job["status"]>;
