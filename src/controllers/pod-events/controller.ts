@@ -46,12 +46,15 @@ export class PodEventController {
   readonly #writer: EventWriter;
   readonly #followers: MemberWatches<EventFollower>;
   readonly #waiting = new Map<Member, Waiting[]>();
+  /** Epoch ms. */
+  readonly #startedAt: number;
   #timer: Timer | undefined;
   #started = false;
 
   constructor(options: PodEventOptions) {
     this.#options = options;
     const { host, clock, onOutcome } = options;
+    this.#startedAt = clock.wall();
     this.#log = options.log.child({ controller: "pod-events" });
     this.#writer = new EventWriter({ host, clock, log: this.#log, ...defined({ onOutcome }) });
     this.#followers = new MemberWatches((member) => this.#follower(member));
@@ -111,22 +114,23 @@ export class PodEventController {
 
   /** Reports whether the event was about a known delegate. */
   #tell({ member, event, isNew }: Waiting): boolean {
-    const proxy = proxyOf(member, event);
-    if (proxy === undefined) return false;
-    if (!this.#isPlacedIn(member.name, proxy) || awaitsToken(event, proxy)) return true;
-    this.#writer.write(member.name, mirror(event, proxy, member.name), isNew);
-    return true;
-  }
-
-  /** Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host. */
-  #isPlacedIn(member: string, owner: HostOwner): boolean {
+    const owner = ownerOfDelegate(member, event);
+    if (owner === undefined) return false;
     const proxy = this.#options.proxies.get(objectKey(owner));
-    if (proxy?.metadata.uid !== owner.uid) return false;
-    return (memberOf(proxy) ?? member) === member;
+    if (proxy === undefined || !isPlacedIn(member.name, proxy, owner) || awaitsToken(event, owner)) return true;
+    // No earlier leader wrote events of a proxy that is younger than this controller.
+    const isYoung = Date.parse(proxy.metadata.creationTimestamp ?? "") > this.#startedAt;
+    this.#writer.write(member.name, mirror(event, owner, member.name), isNew || isYoung);
+    return true;
   }
 }
 
-function proxyOf(member: Member, { involvedObject }: KubeEvent): HostOwner | undefined {
+/** Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host. */
+function isPlacedIn(member: string, proxy: Stored<Pod>, { uid }: HostOwner): boolean {
+  return proxy.metadata.uid === uid && (memberOf(proxy) ?? member) === member;
+}
+
+function ownerOfDelegate(member: Member, { involvedObject }: KubeEvent): HostOwner | undefined {
   const key = objectKey(involvedObject);
   for (const delegate of [member.delegates.get(key), member.delegates.departed(key)]) {
     if (delegate !== undefined && delegate.metadata.uid === involvedObject.uid) return ownerOf(delegate);

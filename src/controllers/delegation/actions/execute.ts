@@ -69,7 +69,9 @@ export class Executor {
     try {
       const expectation = await this.#do(action, context);
       this.#refused.done(context.key, action);
-      return expectation && (proxy !== undefined && isForced(proxy) ? expectation : unlessForced(expectation));
+      // Nothing is left to do sooner once the finalizer is gone. A graceful deletion, too, ends with grace 0.
+      const isLast = action.type === "removeFinalizer" || (proxy !== undefined && isForced(proxy));
+      return expectation && (isLast ? expectation : unlessForced(expectation));
     } catch (error) {
       this.#refused.failed(context.key, action, error);
       throw error;

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { PodEventController } from "../../../../src/controllers/pod-events/controller.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
@@ -118,5 +119,49 @@ test.each<[string, { readonly event?: EventParts; readonly node?: string; readon
   await seen.promise;
   await settle();
   expect(told.map(({ involvedObject }) => involvedObject.uid)).toEqual(Array(times).fill("uid-1"));
+  await controller.stop();
+});
+
+test.each([
+  ["asks for an event that an earlier leader may have written", -1_000, ["patch", "create"]],
+  ["asks for no event of a pod that is younger than the controller", 5_000, ["create"]],
+])("a list, after a watch began: %s", async (_which, ageMs, expected) => {
+  const clock = new FakeClock();
+  const proxy = proxyPod({ metadata: { creationTimestamp: new Date(clock.wall() + ageMs).toISOString() } });
+  const writes: string[] = [];
+  const written = Promise.withResolvers<void>();
+  const host = fakeClient({
+    patch: async () => {
+      writes.push("patch");
+      throw new KubeError("not found", { cluster: "host", verb: "patch", resource: "events", code: "NotFound" });
+    },
+    create: async (_resource, event) => {
+      writes.push("create");
+      written.resolve();
+      return event;
+    },
+  });
+  const at = new Date(clock.wall()).toISOString();
+  const client = fakeClient({
+    list: async () => ({ items: [kubeletEvent({ lastTimestamp: at })], resourceVersion: "1", size: 1 }),
+    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+      onOpen?.();
+      yield { type: "BOOKMARK", resourceVersion: "1", size: 0 };
+      if (!signal.aborted) await once(signal, "abort");
+    },
+  });
+  const west = member("west", client, { delegates: delegatesOf({ get: () => delegateOf(proxy), size: 1 }) });
+  const controller = new PodEventController({
+    host,
+    registry: registryOf([west]),
+    proxies: { get: () => proxy },
+    warningsOnly: false,
+    events: new Events(),
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+  controller.start();
+  await written.promise;
+  expect(writes).toEqual(expected);
   await controller.stop();
 });

@@ -779,3 +779,12 @@ test.each([
   await expect(execute(bind)).rejects.toBe(error);
   expect(told).toHaveLength(lasts ? 2 : 0);
 });
+
+test("waits until the finalizer's removal is shown, though its own deletion with grace 0 is shown before", async () => {
+  const { execute } = executorOf({ patch: async () => proxy });
+  const expectation = await execute({ type: "removeFinalizer", proxyUid });
+  const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 0 };
+  const shown = (finalizers: string[]): boolean | undefined =>
+    expectation?.(world(boundProxy({ metadata: { ...deleted, finalizers } }), []));
+  expect([shown(proxy.metadata.finalizers ?? []), shown([])]).toEqual([false, true]);
+});
