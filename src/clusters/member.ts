@@ -22,23 +22,12 @@ import { JoinedIdentity, recordedUid } from "./identity.ts";
 import { KnownDevices } from "./known-devices.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
+import type { MemberEvents } from "./member-events.ts";
 import { MemberNodes } from "./member-nodes.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
 import { connectionState, isSyncing, type VirtualNode, whyClosed } from "./readiness.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
-
-export interface MemberEvents {
-  /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
-  readonly delegate: [member: Member, key: ObjectKey];
-  /** A delegate of the member freed resources. */
-  readonly ended: [member: Member, delegate: Stored<Pod>];
-  /** The member's nodes changed in a way that matters to placement. */
-  readonly memberNodes: [member: Member];
-  readonly responsive: [member: Member];
-  /** The member became reachable or unreachable, readable or unreadable. */
-  readonly connection: [member: Member];
-}
 
 // The objects of a member may fill this share of the heap, so that it cannot exhaust the memory for all.
 const SHARE_OF_HEAP = 0.5;
@@ -319,8 +308,7 @@ export class Member {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
     this.#noted.add(error);
     this.#latency.failed();
-    this.#identity.doubt();
-    this.#probe.hurry();
+    this.noteRenewal();
   }
 
   noteRenewal(): void {
@@ -331,14 +319,10 @@ export class Member {
   /** The `used` of the candidate is updated in place. */
   candidate(): Candidate {
     this.#foreign.ask();
-    this.#candidate ??= this.#makeCandidate();
-    return this.#candidate;
-  }
-
-  #makeCandidate(): Candidate {
+    if (this.#candidate !== undefined) return this.#candidate;
     const { allocatable, largestNode } = this.nodeTotals;
     this.requests.recount();
-    return candidateOf({
+    this.#candidate = candidateOf({
       cluster: this.#cluster,
       closed: whyClosed(this),
       overdue: this.#latency.overdue,
@@ -354,6 +338,7 @@ export class Member {
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
     });
+    return this.#candidate;
   }
 
   #onProbe(result: ProbeResult): void {

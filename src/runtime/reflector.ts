@@ -347,12 +347,12 @@ export class Reflector<T extends KubeObject> {
       return;
     }
     if (!this.#charges.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw overBudget(this.#options);
-    if (previous === undefined) {
-      this.#store.set(object);
-      this.#emit({ type: "added", object });
-    } else if (!sameUid(previous, object)) {
+    const isReplaced = previous !== undefined && !sameUid(previous, object);
+    if (isReplaced) {
       this.#store.delete(key);
       this.#emit({ type: "deleted", object: previous });
+    }
+    if (previous === undefined || isReplaced) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
     } else if (!sameVersion(previous, object)) {
@@ -362,14 +362,12 @@ export class Reflector<T extends KubeObject> {
   }
 
   #emit(event: ReflectorEvent<T>): void {
+    const { onEvent, resource, log } = this.#options;
     try {
-      this.#options.onEvent?.(event);
+      onEvent?.(event);
     } catch (err) {
       const { name, namespace } = event.object.metadata;
-      this.#options.log.error(
-        { err, resource: this.#options.resource.plural, namespace, name },
-        "event handler failed",
-      );
+      log.error({ err, resource: resource.plural, namespace, name }, "event handler failed");
     }
   }
 

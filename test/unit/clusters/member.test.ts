@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import type { MemberEvents } from "../../../src/clusters/member.ts";
+import type { MemberEvents } from "../../../src/clusters/member-events.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import type { VirtualNode } from "../../../src/clusters/readiness.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
