@@ -10,6 +10,7 @@ export const ROOMS: readonly Room[] = [
     purpose: "types of Kubernetes' objects and resources, passed on",
     imports: ["kube/objects.ts", "kube/resources.ts"],
   },
+  { room: "api/json.ts", purpose: "functions of JSON values", imports: ["kube/json.ts"], pure: true },
   { room: "pods", purpose: "functions of pods: proxy, delegate, feedback, forwarding", imports: ["api"], pure: true },
   {
     room: "placement",

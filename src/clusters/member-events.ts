@@ -1,7 +1,7 @@
 import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
-import type { Member } from "./member.ts";
 
-export interface MemberEvents {
+/** The events of one member. */
+export interface MemberEvents<Member> {
   /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
   readonly delegate: [member: Member, key: ObjectKey];
   /** A delegate of the member freed resources. */

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
-import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
@@ -31,7 +31,6 @@ import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-h
 
 // The objects of a member may fill this share of the heap, so that it cannot exhaust the memory for all.
 const SHARE_OF_HEAP = 0.5;
-const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /** The connection to one member. Shares no connection, queue or deadline with others: a hanging member delays none. */
 export class Member {
@@ -56,8 +55,8 @@ export class Member {
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
   readonly #watchHealth: WatchHealth;
-  readonly #events: Pick<Events<MemberEvents>, "emit">;
-  #probed: ProbeResult = NOT_PROBED;
+  readonly #events: Pick<Events<MemberEvents<Member>>, "emit">;
+  #probed: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
   #emittedState = "";
   #heardAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
@@ -69,7 +68,7 @@ export class Member {
     readonly cluster: Stored<Cluster>;
     readonly client: ClusterClient;
     readonly hostId: string;
-    readonly events: Pick<Events<MemberEvents>, "emit">;
+    readonly events: Pick<Events<MemberEvents<Member>>, "emit">;
     /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
     readonly onIdentity?: (uid: string | undefined) => void;
     /** Shared by all members, whose foreign usage is read one at a time. */

@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import { RELAY_SLICE_MANAGER } from "../api/relay.ts";
@@ -211,9 +212,7 @@ function withHintsForMember(slice: ServiceObject): ServiceObject {
 function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   const copied = (endpoints ?? []).map(({ addresses, conditions, hostname, hints }) => ({
     addresses,
-    ...(conditions === undefined ? {} : { conditions }),
-    ...(hostname === undefined ? {} : { hostname }),
-    ...(hints === undefined ? {} : { hints }),
+    ...defined({ conditions, hostname, hints }),
   }));
   return { endpoints: copied, ports };
 }

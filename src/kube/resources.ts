@@ -15,7 +15,7 @@ import {
   serviceShape,
 } from "./internal/object-shapes.ts";
 import type { JsonCheck } from "./internal/shape.ts";
-import { isRecord } from "./json.ts";
+import { isJsonObject } from "./json.ts";
 import type {
   CertificateSigningRequest,
   ClusterProfile,
@@ -76,7 +76,7 @@ export function kindName({ group, plural }: Pick<Resource<KubeObject>, "group" |
 
 /** Reports whether the value has the fields that `Stored` promises. */
 export function isStored<T extends KubeObject>(value: unknown): value is Stored<T> {
-  if (!isRecord(value) || !isRecord(value.metadata)) return false;
+  if (!isJsonObject(value) || !isJsonObject(value.metadata)) return false;
   const { name, uid, resourceVersion } = value.metadata;
   return typeof name === "string" && typeof uid === "string" && typeof resourceVersion === "string";
 }

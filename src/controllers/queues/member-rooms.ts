@@ -1,4 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { CLUSTER_QUEUE_LABEL, KUEUE_PREFIX } from "../../api/kueue.ts";
@@ -44,8 +45,7 @@ export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
   return {
     name,
     labels,
-    ...(nodesHave === undefined ? {} : { nodesHave }),
-    ...(closed === undefined ? {} : { closed: closed.message }),
+    ...defined({ nodesHave, closed: closed?.message }),
     nodes: member.nodes,
     usedOn: (node) => {
       const sum = { ...onNodes.get(node) };

@@ -57,7 +57,7 @@ export function isQueued(job: Job): boolean {
 }
 
 /** Returns the Job without Kueue's keys if a queue of the host has it: a Kueue of the member would queue it again. */
-export function outOfQueue(job: Stored<Job>): Stored<Job> {
+export function outsideQueue(job: Stored<Job>): Stored<Job> {
   const { metadata, spec } = job;
   const template: Pod = spec?.template ?? {};
   const isAdmitted = template.metadata?.labels?.[PODSET_LABEL] !== undefined;

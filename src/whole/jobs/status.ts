@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { FINAL_CONDITIONS, isFinished, isMarkedTrue, isOfController, type JobStatus, type LossReason } from "./kind.ts";
 import { type JobShare, recordedStatus } from "./shares.ts";
@@ -82,8 +83,7 @@ function sumOf(job: Job, shares: readonly JobShare[], uncertain: ReadonlySet<str
   const ends = isComplete ? all.flatMap(({ completionTime: own }) => own ?? []).sort() : [];
   const completionTime = ends.at(-1);
   return {
-    ...(startTime === undefined ? {} : { startTime }),
-    ...(completionTime === undefined ? {} : { completionTime }),
+    ...defined({ startTime, completionTime }),
     ...counted(all, "active"),
     ...counted(all, "succeeded"),
     ...counted(all, "failed"),

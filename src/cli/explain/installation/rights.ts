@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../../api/defined.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { atMost } from "../../shared/at-most.ts";
 import type { Limits } from "./check.ts";
@@ -76,8 +77,7 @@ function attributesOf(right: Right): object {
   return {
     resourceAttributes: {
       ...{ verb, group, resource },
-      ...(subresource === undefined ? {} : { subresource }),
-      ...(name === undefined ? {} : { name }),
+      ...defined({ subresource, name }),
     },
   };
 }
