@@ -60,12 +60,10 @@ export function withoutMarks(object: ReviewedObject, { part, managedBy }: WholeK
   return managedBy === undefined ? unlabeled : setAt(unlabeled, [...part, ...managedBy], undefined);
 }
 
-/** Returns the label by which the controller sees the object. */
 export function labelOf(object: ReviewedObject | undefined): string | undefined {
   return object?.metadata.labels?.[WHOLE_KEY];
 }
 
-/** Gives the object, or a part of it, the label of this value. Undefined: it has none. */
 export function withLabel(
   object: ReviewedObject,
   value: string | undefined,

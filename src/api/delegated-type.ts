@@ -4,7 +4,6 @@ import { type JsonObject, pathOfPointer, valueAt } from "./json.ts";
 import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
 import { type QueueRule, queueRuleSchema, queueRules } from "./queue-rule.ts";
 
-/** An object of any type. */
 export interface AnyObject extends KubeObject {
   readonly [field: string]: unknown;
 }

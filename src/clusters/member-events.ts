@@ -1,6 +1,5 @@
 import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
 
-/** The events of one member. */
 export interface MemberEvents<Member> {
   /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
   readonly delegate: [member: Member, key: ObjectKey];

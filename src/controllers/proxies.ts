@@ -36,7 +36,6 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
   });
 }
 
-/** Returns a namespace's place on a node. */
 export function placeOf(namespace: string | undefined, nodeName: string | undefined): string {
   return `${namespace ?? ""}/${nodeName ?? ""}`;
 }

@@ -9,7 +9,6 @@ const TRIGGERED_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
 // The zone and the node of endpoints in other clusters: none of the member's has that name.
 const ELSEWHERE = "another-cluster";
 
-/** Names of the networks that clusters are in. */
 export interface Networks {
   readonly host: string | undefined;
   readonly members: ReadonlyMap<string, string>;

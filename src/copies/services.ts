@@ -48,19 +48,16 @@ export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 const SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror";
 
-/** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
   return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
 }
 
-/** Reports whether the Service selects pods with these labels. */
 export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
   return (
     hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
   );
 }
 
-/** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }

@@ -29,7 +29,6 @@ export class PerMember<T extends KubeObject, Inputs extends readonly unknown[]> 
     return source;
   }
 
-  /** Has all made anew. */
   reset(): void {
     this.#given = new WeakMap();
   }

@@ -99,7 +99,6 @@ function endOfArray(text: string, start: number): number {
   return -1;
 }
 
-/** Reports whether a JSON value is an object, not null or a list. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -41,7 +41,6 @@ import type {
   Stored,
 } from "./objects.ts";
 
-/** An API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
   /** API group; empty for core. */
   readonly group: string;
@@ -74,7 +73,6 @@ export function kindName({ group, plural }: Pick<Resource<KubeObject>, "group" |
   return group === "" ? plural : `${plural}.${group}`;
 }
 
-/** Reports whether the value has the fields that `Stored` promises. */
 export function isStored<T extends KubeObject>(value: unknown): value is Stored<T> {
   if (!isJsonObject(value) || !isJsonObject(value.metadata)) return false;
   const { name, uid, resourceVersion } = value.metadata;

@@ -168,13 +168,11 @@ export class Simulation {
     }
   }
 
-  /** Returns where an object of a built-in type runs as a whole. */
   placeWhole(type: WholeType, object: Stored<KubeObject>): WholePlace {
     const candidates = this.members.map((member) => member.candidate());
     return type.place(object, { rules: this.#placementState.podRules, candidates });
   }
 
-  /** Returns which members get an object of a delegated type. */
   placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
     const candidates = this.members.map((member) => member.candidate());
     const place = objectToPlace(object, { type, rules: this.#placementState.podRules, candidates });

@@ -1,4 +1,3 @@
-/** A member, and what it has of a whole object. */
 export interface MemberPart {
   readonly member: string;
   /** Decides the colour of the state. */

@@ -29,14 +29,11 @@ export interface WholeType<T extends KubeObject = KubeObject> {
     object: JsonObject,
     written: { readonly annotations: Annotations; readonly placement: RequestedPlacement },
   ): readonly (readonly [key: string, problem: string | false])[];
-  /** Returns the members on record. */
   membersOf(object: T): readonly string[];
   isFinished(object: T): boolean;
-  /** Reports whether the member's share has finished. */
   isFinishedIn(object: T, member: string): boolean;
   /** Formats in a few words how far an object is. */
   progressOf(object: T): string;
-  /** Returns the members that have it, each with its share. */
   partsOf(object: Stored<T>): readonly MemberPart[];
   /** Returns the fields beside metadata that `partsOf` reads: others may be secret or large. */
   fieldsOfParts(object: T): Omit<T, "metadata">;
@@ -74,7 +71,6 @@ export interface WholeInMember {
 }
 
 export interface PlaceOptions {
-  /** The rules of authors and operators. */
   readonly rules: Pick<PodRules, "parse" | "optedIn" | "of">;
   readonly candidates: readonly Candidate[];
 }

@@ -25,7 +25,6 @@ export interface NamespacePod {
   readonly status: string;
   readonly containers: { readonly ready: number; readonly all: number };
   readonly cluster: string | undefined;
-  /** The node in the member. */
   readonly memberNode: string | undefined;
   readonly created: string | undefined;
   /** Why it has no member. Undefined if it has one, or needs none. */
@@ -76,7 +75,6 @@ export async function readNamespace(
   return { namespace: name, pods: podRows(shown), ...whole, onHost: pods.length - shown.length };
 }
 
-/** Returns what the namespace has in one member. */
 export function inMember({ pods, objects, ...status }: NamespaceStatus, member: string): NamespaceStatus {
   return {
     ...status,

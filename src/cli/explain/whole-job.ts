@@ -50,7 +50,6 @@ interface JobCondition {
 /** The host's objects of one whole Job. `clusters`: absent where they may not be read. */
 export interface WholeJobFacts extends Partial<HostMembers> {
   readonly job: Stored<Job>;
-  /** Events of the Job. */
   readonly told: readonly KubeEvent[];
 }
 

@@ -40,7 +40,6 @@ export interface WholeObjectStatus {
   /** A few words on how far an object of a built-in type is. */
   readonly progress: string | undefined;
   readonly members: readonly ObjectInMember[];
-  /** Conditions of the status, which the members report. */
   readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
   /** Why no member gets it. */
   readonly notPlaced: string | undefined;
@@ -49,7 +48,6 @@ export interface WholeObjectStatus {
   readonly hidden?: string | undefined;
 }
 
-/** A member, and what it has of an object. */
 export interface ObjectInMember {
   readonly cluster: string;
   /** `NotReachable`, `Excluded`, the state of a member's record, or that of a built-in type. */
@@ -68,7 +66,6 @@ export interface WholeObjectFacts {
   /** Absent: objects of the type go to members by its DelegatedType. */
   readonly builtIn?: WholeType | undefined;
   readonly object: Stored<AnyObject>;
-  /** Events of the object. */
   readonly told: readonly KubeEvent[];
   /** Absent where the account may not read the members. */
   readonly host?: HostState | undefined;
@@ -105,7 +102,6 @@ export async function readWholeObject(
   };
 }
 
-/** Computes the status of a whole object from the host's objects. */
 export function wholeObjectStatus({ type, builtIn, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
   const { metadata, kind = type?.spec.kind ?? "" } = object;
   const whole = isWantedInMembers(object);

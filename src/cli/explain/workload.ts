@@ -25,7 +25,6 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   readonly next?: Stored<Pod>;
   /** Condition by which the Job has ended. Undefined: more pods may come. */
   readonly ended?: string | undefined;
-  /** Jobs of a CronJob. */
   readonly jobs?: readonly Stored<Job>[];
   /** Words for what the account may not read. */
   readonly hidden?: string | undefined;
@@ -33,7 +32,6 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   readonly nextClaims?: readonly ClaimTemplate[];
 }
 
-/** A member's share of a workload. */
 export interface WorkloadMember {
   readonly cluster: string;
   /** Number of pods that the scheduling preferences give it now. Undefined without preferences. */
@@ -83,7 +81,6 @@ export interface WorkloadStatus {
   readonly pending: readonly PendingPods[];
   /** The runs of a CronJob, newest first. */
   readonly runs: readonly WorkloadRun[];
-  /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
   /** Words for what is not shown, since the account may not read it. */
   readonly hidden?: string | undefined;

@@ -39,7 +39,6 @@ export function typePrefix({ kind, group }: Resource<KubeObject>): string {
 
 type Write = (text: string) => void;
 
-/** Prints `CLUSTER TYPE/NAME`. */
 export function namePrinter(write: Write): ListPrinter {
   return {
     print: ({ cluster, resource, page }) => {

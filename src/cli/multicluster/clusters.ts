@@ -101,7 +101,6 @@ function nameOf({ metadata }: Stored<Cluster>): string {
   return metadata.name;
 }
 
-/** Returns the names with the members in place of `*`. */
 function withMembers(names: readonly string[], members: readonly string[], host: ClusterClient): readonly string[] {
   const all = inOrder([...names.filter((name) => name !== ALL_MEMBERS), ...members]);
   if (all.length > 0) return all;

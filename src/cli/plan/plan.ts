@@ -13,9 +13,7 @@ import { placeWhole, type ReviewedWhole } from "./whole.ts";
 
 export interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
-  /** Objects that go to members whole. */
   readonly objects: readonly ReviewedWhole[];
-  /** The host without the manifest. */
   readonly host: HostState;
   readonly now: number;
 }

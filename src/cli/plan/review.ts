@@ -24,7 +24,6 @@ export interface Reviewed extends ReviewedWhole {
   readonly currentPods: readonly Stored<Pod>[];
   /** Why the API server creates none of the pods. Undefined: it creates them. */
   readonly failedCreate?: string | undefined;
-  /** The wishes that stay on the workload. */
   readonly wishing?: { readonly workload: WorkloadRef; readonly annotations: Readonly<Record<string, string>> };
 }
 

@@ -20,7 +20,6 @@ export interface PodController {
 // Stands in for the hash that a controller makes up.
 const HASH = "planned";
 
-/** Makes pod `index` of a workload as its controller `owner` would. */
 export function podOf(
   workload: NamedWorkload,
   pods: WorkloadPods,

@@ -89,10 +89,8 @@ const cronJobFields = z.looseObject({
 /** The pods that a workload has at one time. */
 export interface WorkloadPods {
   readonly replicas: number;
-  /** Labels and annotations of the pod template. */
   readonly metadata: Pick<ObjectMeta, "labels" | "annotations" | "finalizers">;
   readonly spec: PodSpec;
-  /** Remarks for the plan. */
   readonly notes: readonly string[];
   /** Claim templates: each pod has a claim of its own from each. */
   readonly claims?: readonly ClaimTemplate[];

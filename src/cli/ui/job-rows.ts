@@ -20,7 +20,6 @@ export async function readJobRows(
   return jobRows(ofJobs, ofCronJobs);
 }
 
-/** Returns the rows of Jobs that have finished and of CronJobs. */
 export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Stored<CronJob>[]): JobRow[] {
   return [
     ...ofJobs.filter(isFinished).map((job): JobRow => {

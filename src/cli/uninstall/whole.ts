@@ -73,7 +73,6 @@ async function unmark(
   return after === undefined || !makesWhole(after);
 }
 
-/** Returns an object with the value at a path. */
 function nested(path: readonly string[], value: unknown): object {
   return path.reduceRight<unknown>((inside, field) => ({ [field]: inside }), value) as object;
 }

@@ -17,11 +17,9 @@ const NOTHING: Amounts = {};
 
 export interface RoomFacts {
   readonly proxies: Pick<ReadStore<Pod>, "byIndex">;
-  /** Returns what the member of that name has whole. */
   readonly wholeInMember: (cluster: string) => readonly WholeInMember[];
 }
 
-/** What of this host runs in a member. */
 interface HostPods {
   readonly queued: readonly QueuedPods[];
   /** The sum of pods that no queue admitted, and their part on each node that is known. */

@@ -38,7 +38,6 @@ export interface RoomOptions extends ControllerOptions {
   /** Returns what placement depends on. Undefined until the claims of these namespaces are known. */
   readonly hostState: (claiming: ReadonlySet<string>) => HostState | undefined;
   readonly complete: CompleteSpec;
-  /** Returns what goes to members whole. */
   readonly wholeWork: () => readonly WholeWork[];
 }
 

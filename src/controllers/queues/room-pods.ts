@@ -98,7 +98,6 @@ interface PodCounts {
   readonly succeeded: number;
 }
 
-/** Counts the pods that are there. */
 function countsOf(own: readonly Stored<Pod>[]): PodCounts {
   return {
     // A gated pod has no place yet.

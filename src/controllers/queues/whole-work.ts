@@ -22,7 +22,6 @@ export function workOfObject(
 // All are asked for every second, and objects in stores never change.
 const known = new WeakMap<Stored<AnyObject>, WholeInMember>();
 
-/** Returns the objects that the member of that name has. */
 export function objectsInMember(
   cluster: string,
   { type, expressions, objects }: QueuedObjects,

@@ -26,7 +26,6 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   sourceFor(object: Stored<T>, member: Member, copier: KnownCopies<T>): Source<T>;
   observe(known: Observed<T, Shown>, copier: Copier<T>): O;
   decide(observed: O, now: number, wall: number): WholeDecision<T, Assignment, Shown>;
-  /** Forgets an object that is gone. */
   forget?(key: ObjectKey): void;
   /** Has all computed anew: a namespace, or the defaults of all, have changed. */
   reset(): void;
@@ -40,12 +39,10 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   leave?(copy: UnwantedCopy<T>): Promise<boolean>;
 }
 
-/** The copies that members are known to have. */
 export interface KnownCopies<T extends KubeObject> {
   readonly copies: Pick<Copies<T>, "of">;
 }
 
-/** The writes of one kind of objects. */
 export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
   readonly kind: CopiedKind<T>;
   /** The status in messages, e.g. `the status`. */

@@ -90,7 +90,6 @@ function withoutUnset<Fields>(schema: z.ZodType<Fields>): z.ZodType<Fields> {
   return z.preprocess(present, schema);
 }
 
-/** Returns the schema of a list of named entries, each validated by itself. */
 function entries<Name extends string, Entry>(
   list: string,
   field: Name,

@@ -25,7 +25,6 @@ export function map(item: JsonCheck): JsonCheck {
   return (value) => isJsonObject(value) && Object.values(value).every((each) => item(each));
 }
 
-/** Checks required and optional fields; other fields are ignored. */
 export function fields(
   required: Readonly<Record<string, JsonCheck>>,
   optional: Readonly<Record<string, JsonCheck>> = {},

@@ -10,7 +10,6 @@ import { isJsonObject, parseJson } from "../json.ts";
 import { isUnknownPath } from "../messages.ts";
 import type { ServerAnswer } from "./request-handler.ts";
 
-/** The request that an error is about. */
 export type ErrorSubject = Pick<KubeErrorFields, "cluster" | "verb" | "resource" | "namespace" | "objectName">;
 
 const CODES: Readonly<Record<number, KubeErrorCode>> = {

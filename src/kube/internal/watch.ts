@@ -28,7 +28,6 @@ export async function* watchEvents<T extends KubeObject>(
   }
 }
 
-/** Returns the request of a watch. `added` are further parameters of its query. */
 export function watchRequest(
   resource: Resource<KubeObject>,
   options: WatchOptions,

@@ -146,7 +146,6 @@ function follow(observed: Observed, now: number, wall: number): JobDecision | un
   return show(observed, { shown, content: shownContent(shown), dueAt }, now);
 }
 
-/** Returns the shares with the status of their copies. */
 function sharesNow(places: readonly JobMember[]): JobShare[] {
   return places.map(({ share, state, copy }) =>
     state === "usable" && copy?.status !== undefined && !isFinished(share) ? shareWithStatus(share, copy) : share,

@@ -20,7 +20,6 @@ const GENERATED_LABELS = [
 /** Selects the host's Jobs that run whole. */
 export const WHOLE_SELECTOR: string = `${WHOLE_KEY}=${WHOLE_VALUE}`;
 
-/** A Job that runs whole in a member. */
 export const WHOLE_JOB: CopiedKind<Job> = {
   resource: jobs,
   isOneRun: true,
@@ -35,12 +34,10 @@ export function isMarkedWhole(labels: Readonly<Record<string, string>> | undefin
   return labels?.[WHOLE_KEY] === WHOLE_VALUE;
 }
 
-/** Reports whether one of the conditions is True. */
 export function isMarkedTrue(status: JobStatus | undefined, ...types: readonly string[]): boolean {
   return status?.conditions?.some(({ type, status: is }) => types.includes(type) && is === "True") ?? false;
 }
 
-/** Reports whether the Job has a final condition. */
 export function isFinished({ status }: Pick<Job, "status">): boolean {
   return isMarkedTrue(status, ...FINAL_CONDITIONS.keys());
 }
@@ -79,7 +76,6 @@ export function isIdle({ spec, status = {} }: Job): boolean {
   return isSuspended && active + terminating + succeeded + failed === 0;
 }
 
-/** Reports whether the copy is suspended though the Job is not. */
 export function waitsInMember(job: Job, copy: Job): boolean {
   return job.spec?.suspend !== true && copy.spec?.suspend === true;
 }

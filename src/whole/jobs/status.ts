@@ -137,7 +137,6 @@ function outcome(
   return shares.every(isFinished) ? [met, { ...met, type: "Complete" }] : [met];
 }
 
-/** Reports whether the share is suspended, and its pods have ended. */
 function isSuspended({ status }: JobShare): boolean {
   const { active = 0, terminating = 0 } = status ?? {};
   return isMarkedTrue(status, "Suspended") && active + terminating === 0;

@@ -191,7 +191,6 @@ export async function readParts(host: ClusterClient, signal: AbortSignal): Promi
   return found.flat();
 }
 
-/** Judges the replicas of a Deployment. */
 export function partFinding({ name, namespace, replicas, ready }: RunningPart): Finding {
   const what = `${name}: ${ready} of ${counted(replicas, "replica")} ready`;
   if (ready >= replicas && ready > 0) return ok(what);

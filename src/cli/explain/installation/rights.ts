@@ -22,7 +22,6 @@ export type Right =
   | { readonly verb: string; readonly group: string; readonly resource: string; readonly name: string | undefined }
   | { readonly verb: string; readonly path: string };
 
-/** Returns each right of a role's rules. */
 export function rightsOf(rules: unknown): Right[] {
   return z
     .array(rule)

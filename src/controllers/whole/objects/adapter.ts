@@ -190,7 +190,6 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
     this.onChange();
   }
 
-  /** Returns the record that the object lacks, and since when. */
   #noteMembers(key: ObjectKey, members: readonly MemberRecord[] | undefined): Observed["staleMembers"] {
     if (members === undefined) {
       this.#membersStaleSince.delete(key);
