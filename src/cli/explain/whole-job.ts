@@ -1,11 +1,10 @@
 import type { Job, KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
-import { hasStarted, isFinished, isMarkedWhole } from "../../whole/jobs/kind.ts";
+import { hasStarted, isFinished } from "../../whole/jobs/kind.ts";
 import { type ShareStatus, sharesStatus, trueConditions } from "../../whole/jobs/progress.ts";
 import { membersOfJob } from "../../whole/jobs/shares.ts";
 import { JOBS } from "../../whole/jobs/type.ts";
-import type { WrittenObject } from "../shared/documents.ts";
 import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { readable } from "../shared/reading.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
@@ -51,11 +50,6 @@ interface JobCondition {
 export interface WholeJobFacts extends Partial<HostMembers> {
   readonly job: Stored<Job>;
   readonly told: readonly KubeEvent[];
-}
-
-/** Reports whether admission has marked the workload as a Job that runs whole. */
-export function isWholeJob({ kind, metadata }: Pick<WrittenObject, "kind" | "metadata">): boolean {
-  return kind === "Job" && isMarkedWhole(metadata.labels);
 }
 
 /** Reads a whole Job, its events and its members. Rejects with `Failure` when the host has no such Job, else with KubeError. */

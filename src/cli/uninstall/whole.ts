@@ -1,4 +1,4 @@
-import { valueAt } from "../../api/json.ts";
+import { setAt, valueAt } from "../../api/json.ts";
 import { WHOLE_FINALIZER, WHOLE_KEY, WHOLE_MANAGED_BY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -66,13 +66,8 @@ async function unmark(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { name, namespace = "", uid } = object.metadata;
-  const labels = { metadata: { labels: { [WHOLE_KEY]: null } } };
-  const part = { ...labels, ...nested(type.managedBy, null) };
-  const body = { metadata: { uid }, ...nested(maker.part, part) };
+  const part = setAt({ metadata: { labels: { [WHOLE_KEY]: null } } }, type.managedBy, null);
+  const body = setAt({ metadata: { uid } }, maker.part, part);
   const after = await unlessGone(host.patch(maker.resource, { namespace, name }, { type: "merge", body }, { signal }));
   return after === undefined || !makesWhole(after);
-}
-
-function nested(path: readonly string[], value: unknown): object {
-  return path.reduceRight<unknown>((inside, field) => ({ [field]: inside }), value) as object;
 }

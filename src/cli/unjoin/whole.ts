@@ -1,12 +1,9 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
-import { resourceOfType } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import type { Resource } from "../../kube/resources.ts";
 import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
 import { type FoundWhole, wholeName } from "../member/delegated.ts";
-import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import type { HostContext } from "../shared/session.ts";
 import { until, type WaitOptions } from "../shared/wait.ts";
 
@@ -46,12 +43,4 @@ export async function waitForWhole(
     { intervalMs: POLL_MS, signal, ...options },
   );
   return rest;
-}
-
-/** Lists the resources of which members may have copies: their clean-up looks for each. */
-export async function copiedWhole(host: ClusterClient, signal: AbortSignal): Promise<readonly Resource<KubeObject>[]> {
-  return [
-    ...WHOLE_TYPES.map(({ resource }) => resource),
-    ...(await listDelegatedTypes(host, signal)).map(resourceOfType),
-  ];
 }
