@@ -137,7 +137,7 @@ const cronJobState = z.looseObject({ status: cronJobStatus.prefault({}) });
 /** Returns how many pods a workload wants now. `runs` are a CronJob's active Jobs. */
 export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: readonly WrittenObject[]): number {
   if (kind === "CronJob") return runs.reduce((wanted, run) => wanted + podsWanted(run, "Job", []), 0);
-  const { replicas, suspended = false } = podsOf(object, kind);
+  const { replicas, suspended } = podsOf(object, kind);
   return suspended ? 0 : replicas;
 }
 

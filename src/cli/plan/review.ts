@@ -78,7 +78,7 @@ async function reviewPods(
   reviewed: Reviewed,
   input: ReviewInput,
 ): Promise<Reviewed> {
-  const { firstOrdinal = 0, replicas } = pods;
+  const { firstOrdinal, replicas } = pods;
   const first = podOf(workload, pods, firstOrdinal);
   const own = admitPod(first, mode);
   const { warnings, notes } = reviewed.plan;

@@ -93,22 +93,24 @@ export interface WorkloadPods {
   readonly spec: PodSpec;
   readonly notes: readonly string[];
   /** Claim templates: each pod has a claim of its own from each. */
-  readonly claims?: readonly ClaimTemplate[];
+  readonly claims: readonly ClaimTemplate[];
   /** True if the Job has an index per pod. */
-  readonly indexed?: boolean;
-  /** Condition by which the Job has ended. Absent: it has not. */
-  readonly ended?: string;
+  readonly indexed: boolean;
+  /** Condition by which the Job has ended. Undefined: it has not. */
+  readonly ended: string | undefined;
   /** True if the Job is suspended: it has no pods yet. */
-  readonly suspended?: boolean;
-  /** The lowest ordinal of a StatefulSet's pods. Absent: 0. */
-  readonly firstOrdinal?: number;
+  readonly suspended: boolean;
+  /** The lowest ordinal of a StatefulSet's pods. */
+  readonly firstOrdinal: number;
 }
+
+const PLAIN = { notes: [], claims: [], indexed: false, ended: undefined, suspended: false, firstOrdinal: 0 };
 
 /** Reads a workload's pods. Throws a `Failure` that names a wrong field. */
 export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods {
   switch (kind) {
     case "Pod":
-      return { replicas: 1, ...readFields(template, object), notes: [] };
+      return { ...PLAIN, replicas: 1, ...readFields(template, object) };
     case "Job": {
       const { spec, status } = readFields(jobFields, object);
       return jobPods(spec, status);
@@ -122,7 +124,7 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
     default: {
       const { replicas, template: own, ordinals, volumeClaimTemplates } = readFields(replicatedFields, object).spec;
       const claims = volumeClaimTemplates.map(({ metadata, spec }) => ({ name: metadata.name, spec }));
-      return { replicas, metadata: own.metadata, spec: own.spec, notes: [], firstOrdinal: ordinals.start, claims };
+      return { ...PLAIN, ...own, replicas, firstOrdinal: ordinals.start, claims };
     }
   }
 }
@@ -142,7 +144,7 @@ function jobPods(
   { active, succeeded, uncountedTerminatedPods, conditions }: z.output<typeof jobStatus>,
 ): WorkloadPods {
   const { metadata, spec } = own;
-  const pods = { metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
+  const pods = { ...PLAIN, metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
   const ended = ENDED.find((end) => conditions.some(({ type, status }) => type === end && status === "True"));
   if (ended !== undefined) return { ...pods, replicas: 0, ended, notes: [`has ended (${ended}): no more pods come`] };
   const done = succeeded + uncountedTerminatedPods.succeeded.length;

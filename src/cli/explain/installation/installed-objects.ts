@@ -83,7 +83,7 @@ async function compareObjects(
   release: HelmRelease | undefined,
   signal: AbortSignal,
 ): Promise<readonly DryRunResult[]> {
-  const options = release === undefined ? { dryRun: true } : { dryRun: true, adapt: asReleased };
+  const options = { dryRun: true, adapt: release === undefined ? undefined : asReleased };
   const discovery = new Discovery(host, signal);
   return atMost(AT_ONCE, wanted, async (manifest) => {
     const { kind, metadata } = manifest;
