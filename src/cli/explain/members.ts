@@ -76,12 +76,32 @@ export async function findMembers(
   return { clusters: found.flatMap((cluster) => cluster ?? []), nodes: virtual.flatMap((node) => node ?? []) };
 }
 
-/** Sums up what members have and what proxies use of it. */
+// Ten pages of a list. Reading 100,000 pods takes an API server half a minute.
+const MOST_COUNTED_PODS = 5_000;
+
+/** Reports whether pods are too many to be counted one by one, so that the sums count that the controller wrote. */
+export function areSummed(clusters: readonly Stored<Cluster>[]): boolean {
+  const bound = clusters.reduce((sum, { status }) => sum + (status?.pods ?? 0), 0);
+  return (
+    bound > MOST_COUNTED_PODS && clusters.every(({ status = {} }) => !status.pods || status.requested !== undefined)
+  );
+}
+
+/** Returns what the controller last wrote that proxies use of a member. */
+function summedUse({ status = {} }: Stored<Cluster>): MemberUse {
+  const { runningPods: running = 0, unfinishedPods: unfinished = 0, requested } = status;
+  return { running, unfinished, requests: parseAmounts(requested) };
+}
+
+/** Sums up what members have and what proxies use of it. If pods are summed, `proxies` are those without a member. */
 export function hostStatus({ clusters, nodes, proxies }: HostMembers & Pick<HostState, "proxies">): HostStatus {
   const unbound = unfinished(proxies).filter((proxy) => !isBound(proxy));
   const gated = unbound.filter(isGated).length;
+  const isSummed = areSummed(clusters);
   return {
-    clusters: ofMembers({ clusters, nodes }, proxies.map(countedPod), memberStatus),
+    clusters: ofMembers({ clusters, nodes }, proxies.map(countedPod), (cluster, use, node) =>
+      memberStatus(cluster, isSummed ? summedUse(cluster) : use, node),
+    ),
     waiting: { unplaced: unbound.length - gated, gated },
   };
 }

@@ -158,6 +158,12 @@ export interface JobRow {
   readonly state: string;
 }
 
+/** The name of a Service of the host. */
+export interface NamedService {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** A Service of the host. */
 export interface ServiceRow {
   readonly name: string;

@@ -1,4 +1,5 @@
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { isFirst } from "../../api/shards.ts";
 import type { Member } from "../../clusters/member.ts";
 import { notReadYet } from "../../clusters/readiness.ts";
 import type { DependencyKind } from "../../copies/dependencies.ts";
@@ -15,7 +16,7 @@ import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Use } from "../copying/model.ts";
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { type Family, isSelected } from "./family.ts";
-import { isUsedByOtherHost, Users } from "./users.ts";
+import { isUsedByOthers, Users } from "./users.ts";
 
 export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
   readonly family: Family<T>;
@@ -51,7 +52,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
 
   constructor(options: DependencyOptions<T>) {
     this.#options = options;
-    const { family, identity, proxies } = options;
+    const { family, identity, shard, proxies } = options;
     this.#users = new Users(proxies, family.of);
     this.#copier = new Copier<T>({
       ...options,
@@ -61,7 +62,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
       areKindsIndependent: true,
       clause: NEEDED,
       beforeDelete: async (member, ref, { signal }) =>
-        this.areClasses && (await isUsedByOtherHost(member, ref, identity.id, signal)) ? KEPT_FOR_OTHERS_MS : undefined,
+        // Every shard gives members classes, and the first takes them away.
+        this.areClasses &&
+        (!isFirst(shard) || (await isUsedByOthers(member, ref, { hostId: identity.id, shard }, signal)))
+          ? KEPT_FOR_OTHERS_MS
+          : undefined,
       users: {
         areKnown: () => proxies.synced,
         use: (member, ref, source) => this.#use(member, ref, source),

@@ -5,7 +5,7 @@ import type { Pod } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { boundTo } from "../proxies.ts";
+import { boundTo, unfinishedOn } from "../proxies.ts";
 import type { KeptDelegates } from "../restored-host.ts";
 import { isHostLikelyCutOff } from "./decide.ts";
 import type { NodeFacts } from "./model.ts";
@@ -35,6 +35,7 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
   const { registry } = sources;
   const member = registry.member(name);
   const proxies = boundTo(sources.proxies, virtualNodeName(name));
+  const { unfinished, running } = unfinishedOn(sources.proxies, virtualNodeName(name));
   const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
   const waiting = isLeaving ? sources.waitingIn(name) : 0;
   const { version: agentVersion, since, certificateExpires } = sources.agent?.(name) ?? {};
@@ -55,6 +56,9 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
       allocatable: {},
       features: [],
       proxies,
+      unfinished,
+      running,
+      requested: undefined,
       waiting,
     };
   }
@@ -89,6 +93,10 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     ...(count === 0 ? {} : { largestNode, ...defined({ nodeKinds }) }),
     features,
     proxies,
+    unfinished,
+    running,
+    // Before its pods are read, only those count that this controller has sent.
+    requested: member.read ? member.requests.usedIn() : undefined,
     waiting,
     networkProblem: sources.networkProblem(name),
     held: sources.kept.countIn(name),

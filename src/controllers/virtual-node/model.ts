@@ -34,6 +34,11 @@ export interface NodeFacts {
   readonly features: readonly string[];
   /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;
+  /** Those of them that have not ended, and those that run. */
+  readonly unfinished: number | undefined;
+  readonly running: number | undefined;
+  /** Requests of this host's pods in the member. Undefined: not known. */
+  readonly requested: Readonly<Record<string, number>> | undefined;
   /** Pods without a node that have, or may have, a delegate in the member or are being bound to it. 0 unless its Cluster is being deleted. */
   readonly waiting: number;
   /** Why the member is left out of its network. Absent: it is not, or it is not connected. */

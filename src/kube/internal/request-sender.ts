@@ -48,15 +48,18 @@ export interface ExchangeHandler extends Dispatcher.DispatchHandler {
 /** Sends requests to one API server as they are: no limits, deadlines or retries. */
 export class RequestSender {
   readonly #connections: ServerConnections;
+  readonly #isShared: boolean;
   readonly #origin: string;
   readonly #basePath: string;
   readonly #userAgent: string;
   readonly #upgraded = new Set<Duplex>();
   #closed = false;
 
-  constructor(options: ConnectionsOptions, userAgent: string) {
+  /** `shared`: connections of other senders to the same API server, which are closed by themselves. */
+  constructor(options: ConnectionsOptions, userAgent: string, shared?: ServerConnections) {
     const { pathname, origin } = new URL(options.credentials.server);
-    this.#connections = new ServerConnections(options);
+    this.#connections = shared ?? new ServerConnections(options);
+    this.#isShared = shared !== undefined;
     this.#origin = origin;
     this.#basePath = pathname === "/" ? "" : pathname;
     this.#userAgent = userAgent;
@@ -103,11 +106,11 @@ export class RequestSender {
     if (this.#closed) socket.destroy();
   }
 
-  /** Closes every connection. Requests in flight fail. */
+  /** Closes every connection that is not shared. Requests in flight fail. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const socket of this.#upgraded) socket.destroy();
-    await this.#connections.destroy(new Error("the client was closed"));
+    if (!this.#isShared) await this.#connections.destroy(new Error("the client was closed"));
   }
 
   #dispatch(

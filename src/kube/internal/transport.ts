@@ -4,6 +4,7 @@ import type { ClusterCredentials, RequestIdentity } from "../credentials.ts";
 import { DeadlinePassed, KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, DEFAULT_LIMITS, Slots, TokenBucket } from "../limits.ts";
 import { startTimer } from "../timer.ts";
+import type { ServerConnections } from "./connections.ts";
 import { type NoResponse, type RequestEnd, RequestHandler, type ServerAnswer } from "./request-handler.ts";
 import { type ApiRequest, RequestSender } from "./request-sender.ts";
 import { type ErrorSubject, errorFromAnswer } from "./status.ts";
@@ -20,6 +21,8 @@ export interface ConnectOptions {
   readonly leaseLeftMs?: () => number | undefined;
   /** The server is under foreign control: responses are validated and limited in size. */
   readonly untrusted?: boolean;
+  /** Connections that are shared with other clients of the same API server. Undefined: its own. */
+  readonly connections?: ServerConnections | undefined;
   /** Opens the connections; without it, the address of the credentials is connected to. */
   readonly dial?: Dial | undefined;
 }
@@ -46,10 +49,10 @@ export class Transport {
   readonly arriving: ByteBudget;
 
   constructor(options: ConnectOptions) {
-    const { cluster, credentials, dial, userAgent = "kube-client" } = options;
+    const { cluster, credentials, dial, connections, userAgent = "kube-client" } = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.cluster = cluster;
-    this.sender = new RequestSender({ credentials, limits, dial }, userAgent);
+    this.sender = new RequestSender({ credentials, limits, dial }, userAgent, connections);
     this.#options = options;
     this.#limits = limits;
     this.#slots = new Slots(limits.concurrency);

@@ -44,6 +44,7 @@ export function member(
   });
   return withState(made, {
     client,
+    everywhere: client,
     reachable: true,
     lost: false,
     reachableSince: 0,

@@ -5,6 +5,9 @@ import { Rates } from "./rates.ts";
 
 const CONNECT_AGAIN_MS = 2_000;
 const LOOK_EVERY_MS = 1_000;
+// Changes are shown within a second.
+const LONGEST_PAUSE_MS = 500;
+const PAUSE_PER_DRAW = 4;
 
 /** The live data of the page, kept by one connection to its server. */
 export class LiveData implements Heard {
@@ -29,7 +32,10 @@ export class LiveData implements Heard {
   version = 0;
   readonly rates: Rates = new Rates();
   readonly #readers = new Set<() => void>();
-  #frame: number | undefined;
+  /** A draw is due. */
+  #isAwaited = false;
+  /** No draw before then; as `performance.now()`. */
+  #drawAt = 0;
 
   start(): void {
     this.startedAt = Date.now();
@@ -136,12 +142,22 @@ export class LiveData implements Heard {
     else this.pods.set(uid, row);
   }
 
-  /** Draws once per frame, however many messages come. */
+  /** Draws once per frame, however many messages come, and leaves time for its user between two views that take long to draw. */
   #change(change: () => void): void {
     change();
-    this.#frame ??= requestAnimationFrame(() => {
-      this.#frame = undefined;
-      for (const reader of this.#readers) reader();
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    setTimeout(() => requestAnimationFrame(() => this.#draw()), this.#drawAt - performance.now());
+  }
+
+  #draw(): void {
+    const begin = performance.now();
+    this.#isAwaited = false;
+    for (const reader of this.#readers) reader();
+    // Components are drawn in a microtask.
+    setTimeout(() => {
+      const end = performance.now();
+      this.#drawAt = end + Math.min(LONGEST_PAUSE_MS, (end - begin) * PAUSE_PER_DRAW);
     });
   }
 }

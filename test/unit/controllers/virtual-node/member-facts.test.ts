@@ -32,6 +32,9 @@ describe("a member that answers", () => {
       reachable: true,
       version: "v1.36.3",
       proxies: 3,
+      unfinished: 3,
+      running: 3,
+      requested: {},
       waiting: 0,
       held: 1,
     });
