@@ -26,7 +26,6 @@ export interface DependencyOptions<T extends KubeObject> extends PodCopierOption
   readonly onState?: () => void;
 }
 
-/** The objects that a pod names. */
 interface Named {
   /** Members that pods of other groups confine an object to, and the reason to tell in all others. */
   readonly homes: readonly { readonly members: readonly string[]; readonly message: string }[];

@@ -48,7 +48,6 @@ export class Transport {
   readonly #bucket: TokenBucket;
   /** Callbacks that end the waits between two attempts. */
   readonly #waking = new Set<() => void>();
-  /** Byte budget of the responses in flight. */
   readonly arriving: ByteBudget;
 
   constructor(options: ConnectOptions) {

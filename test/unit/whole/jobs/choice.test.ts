@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mayHave } from "../../../../src/scheduling/whole/job-choice.ts";
+import { mayHave } from "../../../../src/whole/jobs/choice.ts";
 
 test("a whole Job waits in a member without room, and not in one whose nodes are all too small", () => {
   const refusals = [

@@ -1,22 +1,21 @@
-import { defined } from "../../../api/defined.ts";
-import type { Job, Stored } from "../../../api/kubernetes.ts";
-import type { Member } from "../../../clusters/member.ts";
-import type { Registry } from "../../../clusters/registry.ts";
-import { type JobShare, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
-import { isFinished, WHOLE_JOB, waitsInMember } from "../../../copies/jobs.ts";
-import type { Source } from "../../../copies/source.ts";
-import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
-import { explain } from "../../../placement/rank.ts";
-import { ownerOf } from "../../../pods/delegate.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { asksForShares, choiceFor, type JobRules, mayHave } from "../../../scheduling/whole/job-choice.ts";
-import type { Copier } from "../../copying/copier.ts";
-import { copyIn, type KnownCopies, type WholeAdapter } from "../adapter.ts";
-import type { Observed as Known } from "../model.ts";
-import type { WholeController } from "../whole-controller.ts";
+import { defined } from "../../api/defined.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { Copier } from "../../controllers/copying/copier.ts";
+import { copyIn, type KnownCopies, type WholeAdapter } from "../../controllers/whole/adapter.ts";
+import type { Observed as Known } from "../../controllers/whole/model.ts";
+import type { Source } from "../../copies/source.ts";
+import { explain } from "../../placement/rank.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { asksForShares, choiceFor, type JobRules, mayHave } from "./choice.ts";
 import { decide } from "./decide.ts";
-import { demandFor, forCopy, isWantedIn, JobsInMembers } from "./job-in-member.ts";
+import { demandFor, forCopy, isWantedIn, JobsInMembers } from "./in-member.ts";
+import { isFinished, WHOLE_JOB, waitsInMember } from "./kind.ts";
 import type { JobMember, Observed, Shown } from "./model.ts";
+import { type JobShare, membersOfJob, sharesOf } from "./shares.ts";
+import { JOBS } from "./type.ts";
 import { JOB_WRITES } from "./writes.ts";
 
 export interface JobAdapterOptions {
@@ -25,15 +24,13 @@ export interface JobAdapterOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-export type WholeJobs = WholeController<Job, readonly JobShare[], Shown, Observed>;
-
 const { kind: KIND } = WHOLE_JOB.resource;
 // The first list of a member's Jobs is read within this time after the member answers, its types and a retry included.
 const FIRST_LIST_MS = 10_000;
 
 /** Gives each Job to one member, or divides it over several, whose own Job controllers make its pods. */
 export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown, Observed> {
-  readonly names: (typeof WHOLE_FAMILIES)["jobs"] = WHOLE_FAMILIES.jobs;
+  readonly names: typeof JOBS.names = JOBS.names;
   readonly writes: typeof JOB_WRITES = JOB_WRITES;
   readonly replacesCopies = false;
   readonly membersOnRecord: typeof membersOfJob = membersOfJob;

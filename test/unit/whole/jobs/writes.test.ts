@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
-import { type Job, objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { Executor } from "../../../../../src/controllers/whole/execute.ts";
-import type { JobAction, Observed, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
-import { JOB_WRITES } from "../../../../../src/controllers/whole/jobs/writes.ts";
-import type { JobShare } from "../../../../../src/copies/job-shares.ts";
-import type { Patch } from "../../../../../src/kube/client.ts";
-import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
-import { createLogger } from "../../../../../src/telemetry/logger.ts";
-import { kubeError } from "../../../../support/builders/kube-error.ts";
-import { member } from "../../../../support/builders/member.ts";
-import { fakeClient } from "../../../../support/clients/fake-client.ts";
-import { FakeClock } from "../../../../support/clock/fake-clock.ts";
+import { type Job, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { Executor } from "../../../../src/controllers/whole/execute.ts";
+import type { Patch } from "../../../../src/kube/client.ts";
+import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import type { JobAction, Observed, Shown } from "../../../../src/whole/jobs/model.ts";
+import type { JobShare } from "../../../../src/whole/jobs/shares.ts";
+import { JOB_WRITES } from "../../../../src/whole/jobs/writes.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
 const JOB: Stored<Job> = { metadata: { name: "sum", namespace: "team", uid: "u1", resourceVersion: "7" } };
 const SHARES: JobShare[] = [

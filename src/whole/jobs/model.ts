@@ -1,8 +1,8 @@
-import type { Job, Stored } from "../../../api/kubernetes.ts";
-import type { SchedulingPreferences } from "../../../api/preferences.ts";
-import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
-import type { JobStatus } from "../../../copies/jobs.ts";
-import type { Action, WholeDecision, Observed as WholeObserved } from "../model.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { Action, WholeDecision, Observed as WholeObserved } from "../../controllers/whole/model.ts";
+import type { JobStatus } from "./kind.ts";
+import { type JobShare, sharesRecord } from "./shares.ts";
 
 /** The status of the host's Job, and the record of its shares. */
 export interface Shown {
@@ -15,14 +15,12 @@ export function shownContent({ status, shares }: Shown): string {
   return JSON.stringify([status, sharesRecord(shares)]);
 }
 
-/** A member that a Job, or a share of it, was given to. */
 export interface JobMember {
   readonly member: string;
   /** The member's share, as the Job records it. */
   readonly share: JobShare;
   /** `gone`: its Cluster was removed. `silent`: it does not answer, or its Jobs were not read yet. */
   readonly state: "usable" | "silent" | "gone";
-  /** The copy, made for this very Job. */
   readonly copy?: Stored<Job>;
   /** A change of the copy is under way, or not shown yet. */
   readonly isChanging?: boolean;

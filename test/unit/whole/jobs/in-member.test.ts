@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { parsePlacement } from "../../../../../src/api/annotations.ts";
-import type { Job, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import { forCopy, JobsInMembers } from "../../../../../src/controllers/whole/jobs/job-in-member.ts";
-import type { Candidate } from "../../../../../src/placement/candidate.ts";
+import { parsePlacement } from "../../../../src/api/annotations.ts";
+import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { forCopy, JobsInMembers } from "../../../../src/whole/jobs/in-member.ts";
 
 const OVERRIDES = '[{"clusterSelector": "gpu", "patch": [{"op": "add", "path": "/spec/nodeSelector", "value": {}}]}]';
 

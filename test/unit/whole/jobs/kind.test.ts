@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Job, Stored } from "../../../src/api/kubernetes.ts";
-import { takesTemplate, WHOLE_JOB } from "../../../src/copies/jobs.ts";
-import { copyPatch, driftOf, toCopy } from "../../../src/copies/kind.ts";
+import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
+import { copyPatch, driftOf, toCopy } from "../../../../src/copies/kind.ts";
+import { takesTemplate, WHOLE_JOB } from "../../../../src/whole/jobs/kind.ts";
 
 const HOST = { id: "host-id", name: "host" };
 const GENERATED = { "batch.kubernetes.io/controller-uid": "u1", "controller-uid": "u1", "job-name": "sum" };

@@ -3,14 +3,14 @@ import { defined } from "../../api/defined.ts";
 import { CLUSTER_ANNOTATION, OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts";
 import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
-import type { JobShare } from "../../copies/job-shares.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { limitReached } from "../../placement/division-rule.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
-import type { PodRules } from "../pod-rules.ts";
-import { divideJob } from "./job-division.ts";
+import type { PodRules } from "../../scheduling/pod-rules.ts";
+import { divideJob } from "./division.ts";
+import type { JobShare } from "./shares.ts";
 
 /** The rules of authors and operators, as for a pod of the Job's template. */
 export type JobRules = Pick<PodRules, "parse" | "optedIn" | "of">;

@@ -1,11 +1,11 @@
-import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../../../api/keys.ts";
-import type { Job, Stored } from "../../../api/kubernetes.ts";
-import { setField } from "../../../copies/copy-metadata.ts";
-import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
-import { WHOLE_JOB } from "../../../copies/jobs.ts";
-import type { WholeWrites } from "../adapter.ts";
-import { wholeStatusPatch } from "../execute.ts";
+import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../../api/keys.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { WholeWrites } from "../../controllers/whole/adapter.ts";
+import { wholeStatusPatch } from "../../controllers/whole/execute.ts";
+import { setField } from "../../copies/copy-metadata.ts";
+import { WHOLE_JOB } from "./kind.ts";
 import { type Shown, shownContent } from "./model.ts";
+import { type JobShare, sharesRecord } from "./shares.ts";
 
 /** The writes of whole Jobs: members are recorded with their shares, and the status with the record that it sums up. */
 export const JOB_WRITES: WholeWrites<Job, readonly JobShare[], Shown> = {

@@ -1,18 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
-import { demandFor, isWantedIn } from "../../../../../src/controllers/whole/jobs/job-in-member.ts";
-import type { JobAction, JobMember } from "../../../../../src/controllers/whole/jobs/model.ts";
-import {
-  isFailing,
-  type JobShare,
-  membersOfJob,
-  sharesOf,
-  sharesRecord,
-} from "../../../../../src/copies/job-shares.ts";
-import { hasStarted, isFinished, isMarkedTrue } from "../../../../../src/copies/jobs.ts";
-import { afterResumption, jobOfShare } from "../../../../../src/scheduling/whole/job-division.ts";
+import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/whole/jobs/decide.ts";
+import { afterResumption, jobOfShare } from "../../../../src/whole/jobs/division.ts";
+import { demandFor, isWantedIn } from "../../../../src/whole/jobs/in-member.ts";
+import { hasStarted, isFinished, isMarkedTrue } from "../../../../src/whole/jobs/kind.ts";
+import type { JobAction, JobMember } from "../../../../src/whole/jobs/model.ts";
+import { isFailing, type JobShare, membersOfJob, sharesOf, sharesRecord } from "../../../../src/whole/jobs/shares.ts";
 
 const MEMBERS = ["west", "east", "south"] as const;
 type Name = (typeof MEMBERS)[number];

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { jsonOrNothing, withoutNulls } from "../api/json.ts";
-import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../api/keys.ts";
-import type { Job } from "../api/kubernetes.ts";
-import type { ClusterPreferences } from "../api/preferences.ts";
-import { isMarkedTrue, type JobStatus } from "./jobs.ts";
+import { jsonOrNothing, withoutNulls } from "../../api/json.ts";
+import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../../api/keys.ts";
+import type { Job } from "../../api/kubernetes.ts";
+import type { ClusterPreferences } from "../../api/preferences.ts";
+import { isMarkedTrue, type JobStatus } from "./kind.ts";
 
 /** A member's share of a whole Job, as recorded on the Job before anything is created in it. */
 export interface JobShare {
@@ -61,7 +61,6 @@ export function membersOfJob({ metadata }: Job): readonly string[] {
   return members === undefined ? [] : members.split(",");
 }
 
-/** Reports whether several members may have shares of the Job. */
 export function hasShares({ metadata }: Job): boolean {
   return metadata?.annotations?.[SHARES_ANNOTATION] !== undefined;
 }
@@ -79,7 +78,6 @@ export function sharesOf(job: Job): readonly JobShare[] | undefined {
   return shares?.map(({ member }) => member).join() === members.join() ? shares : undefined;
 }
 
-/** Returns the annotations that record the shares. */
 export function sharesRecord(shares: readonly JobShare[]): Record<string, string> {
   const members = shares.map(({ member }) => member).join(",");
   const parts = shares.flatMap(({ member, part, status }) =>

@@ -1,10 +1,10 @@
-import { withoutKeys } from "../api/json.ts";
-import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
-import type { Job, Pod, Stored } from "../api/kubernetes.ts";
-import { PODSET_LABEL } from "../api/kueue.ts";
-import { jobs } from "../kube/resources.ts";
-import type { CopiedKind, Fields } from "./kind.ts";
-import { isOfQueue, withoutKueue } from "./queued-objects.ts";
+import { withoutKeys } from "../../api/json.ts";
+import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { PODSET_LABEL } from "../../api/kueue.ts";
+import type { CopiedKind, Fields } from "../../copies/kind.ts";
+import { isOfQueue, withoutKueue } from "../../copies/queued-objects.ts";
+import { jobs } from "../../kube/resources.ts";
 
 type JobSpec = NonNullable<Job["spec"]>;
 export type JobStatus = NonNullable<Job["status"]>;
@@ -20,7 +20,6 @@ const GENERATED_LABELS = [
 /** Selects the host's Jobs that run whole. */
 export const WHOLE_SELECTOR: string = `${WHOLE_KEY}=${WHOLE_VALUE}`;
 
-/** A Job that runs whole in a member. */
 export const WHOLE_JOB: CopiedKind<Job> = {
   resource: jobs,
   isOneRun: true,
@@ -35,12 +34,10 @@ export function isMarkedWhole(labels: Readonly<Record<string, string>> | undefin
   return labels?.[WHOLE_KEY] === WHOLE_VALUE;
 }
 
-/** Reports whether one of the conditions is True. */
 export function isMarkedTrue(status: JobStatus | undefined, ...types: readonly string[]): boolean {
   return status?.conditions?.some(({ type, status: is }) => types.includes(type) && is === "True") ?? false;
 }
 
-/** Reports whether the Job has a final condition. */
 export function isFinished({ status }: Pick<Job, "status">): boolean {
   return isMarkedTrue(status, ...FINAL_CONDITIONS.keys());
 }
@@ -57,7 +54,7 @@ export function isQueued(job: Job): boolean {
 }
 
 /** Returns the Job without Kueue's keys if a queue of the host has it: a Kueue of the member would queue it again. */
-export function outOfQueue(job: Stored<Job>): Stored<Job> {
+export function outsideQueue(job: Stored<Job>): Stored<Job> {
   const { metadata, spec } = job;
   const template: Pod = spec?.template ?? {};
   const isAdmitted = template.metadata?.labels?.[PODSET_LABEL] !== undefined;
@@ -79,7 +76,6 @@ export function isIdle({ spec, status = {} }: Job): boolean {
   return isSuspended && active + terminating + succeeded + failed === 0;
 }
 
-/** Reports whether the copy is suspended though the Job is not. */
 export function waitsInMember(job: Job, copy: Job): boolean {
   return job.spec?.suspend !== true && copy.spec?.suspend === true;
 }

@@ -1,25 +1,17 @@
-import { jsonEqual } from "../../../api/json.ts";
-import { SHARES_ANNOTATION } from "../../../api/keys.ts";
-import { timestamp } from "../../../api/kubernetes.ts";
-import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
-import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
-import {
-  hasStarted,
-  isFinished,
-  isIdle,
-  isQueued,
-  type JobStatus,
-  type LossReason,
-  waitsInMember,
-} from "../../../copies/jobs.ts";
-import { hasWholeFinalizer } from "../../../copies/objects.ts";
-import { isOfQueue } from "../../../copies/queued-objects.ts";
-import { heldUntil } from "../../../runtime/held-writes.ts";
-import { newShares } from "../../../scheduling/whole/job-choice.ts";
-import { moveShare } from "../../../scheduling/whole/job-division.ts";
-import { LOOK_AGAIN_MS, LOSS, type WholePhase } from "../model.ts";
-import { decideBy, releaseObject, reportToAuthor, settlingUntil, show } from "../phases.ts";
+import { jsonEqual } from "../../api/json.ts";
+import { SHARES_ANNOTATION } from "../../api/keys.ts";
+import { timestamp } from "../../api/kubernetes.ts";
+import { LOOK_AGAIN_MS, LOSS, type WholePhase } from "../../controllers/whole/model.ts";
+import { decideBy, releaseObject, reportToAuthor, settlingUntil, show } from "../../controllers/whole/phases.ts";
+import { hasWholeFinalizer } from "../../copies/objects.ts";
+import { isOfQueue } from "../../copies/queued-objects.ts";
+import { heldUntil } from "../../runtime/held-writes.ts";
+import { newShares } from "./choice.ts";
+import { moveShare } from "./division.ts";
+import { hasStarted, isFinished, isIdle, isQueued, type JobStatus, type LossReason, waitsInMember } from "./kind.ts";
 import { type JobDecision, type JobMember, type Observed, type Shown, shownContent } from "./model.ts";
+import { isFailing, type JobShare } from "./shares.ts";
+import { lostJobStatus, shareWithStatus, statusOnHost } from "./status.ts";
 
 // A member that may soon be asked again does not lose its share to another: both could create it.
 const MOVES_BEFORE_MS = 10_000;
@@ -154,7 +146,6 @@ function follow(observed: Observed, now: number, wall: number): JobDecision | un
   return show(observed, { shown, content: shownContent(shown), dueAt }, now);
 }
 
-/** Returns the shares with the status of their copies. */
 function sharesNow(places: readonly JobMember[]): JobShare[] {
   return places.map(({ share, state, copy }) =>
     state === "usable" && copy?.status !== undefined && !isFinished(share) ? shareWithStatus(share, copy) : share,

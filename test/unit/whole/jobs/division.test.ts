@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ClusterPreferences } from "../../../../src/api/preferences.ts";
-import type { JobShare } from "../../../../src/copies/job-shares.ts";
-import { divideJob, jobOfShare, moveShare } from "../../../../src/scheduling/whole/job-division.ts";
+import { divideJob, jobOfShare, moveShare } from "../../../../src/whole/jobs/division.ts";
+import type { JobShare } from "../../../../src/whole/jobs/shares.ts";
 
 const MEMBERS = ["west", "east", "south"];
 const FAILED = { type: "Failed", status: "True" };

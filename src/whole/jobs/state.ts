@@ -4,7 +4,6 @@ const ENDS = ["Failed", "Complete", "Suspended"] as const;
 export type JobEnd = (typeof ENDS)[number];
 export type JobState = JobEnd | "NotStarted" | "Running";
 
-/** A condition that is True. */
 type TrueCondition = { readonly type: string };
 
 /** Returns the condition by which no pods of a Job run. Undefined: they may. */

@@ -1,9 +1,9 @@
 import { defined } from "../../api/defined.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
-import { isFailing, type JobShare } from "../../copies/job-shares.ts";
-import { isFinished, isMarkedTrue } from "../../copies/jobs.ts";
 import { divide } from "../../placement/division.ts";
+import { isFinished, isMarkedTrue } from "./kind.ts";
+import { isFailing, type JobShare } from "./shares.ts";
 
 // The API server's own limit for Indexed Jobs (pkg/apis/batch/validation, maxParallelismForIndexedJob).
 const MOST_AT_ONCE = 100_000;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Job, Stored } from "../../../src/api/kubernetes.ts";
-import type { JobShare } from "../../../src/copies/job-shares.ts";
-import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../src/copies/job-status.ts";
-import { hasStarted, isFinished, isLost } from "../../../src/copies/jobs.ts";
+import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
+import { hasStarted, isFinished, isLost } from "../../../../src/whole/jobs/kind.ts";
+import type { JobShare } from "../../../../src/whole/jobs/shares.ts";
+import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../../src/whole/jobs/status.ts";
 
 type Status = NonNullable<Job["status"]>;
 

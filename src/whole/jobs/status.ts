@@ -1,6 +1,7 @@
-import type { Job, Stored } from "../api/kubernetes.ts";
-import { type JobShare, recordedStatus } from "./job-shares.ts";
-import { FINAL_CONDITIONS, isFinished, isMarkedTrue, isOfController, type JobStatus, type LossReason } from "./jobs.ts";
+import { defined } from "../../api/defined.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import { FINAL_CONDITIONS, isFinished, isMarkedTrue, isOfController, type JobStatus, type LossReason } from "./kind.ts";
+import { type JobShare, recordedStatus } from "./shares.ts";
 
 type Condition = NonNullable<JobStatus["conditions"]>[number];
 
@@ -82,8 +83,7 @@ function sumOf(job: Job, shares: readonly JobShare[], uncertain: ReadonlySet<str
   const ends = isComplete ? all.flatMap(({ completionTime: own }) => own ?? []).sort() : [];
   const completionTime = ends.at(-1);
   return {
-    ...(startTime === undefined ? {} : { startTime }),
-    ...(completionTime === undefined ? {} : { completionTime }),
+    ...defined({ startTime, completionTime }),
     ...counted(all, "active"),
     ...counted(all, "succeeded"),
     ...counted(all, "failed"),
@@ -137,7 +137,6 @@ function outcome(
   return shares.every(isFinished) ? [met, { ...met, type: "Complete" }] : [met];
 }
 
-/** Reports whether the share is suspended, and its pods have ended. */
 function isSuspended({ status }: JobShare): boolean {
   const { active = 0, terminating = 0 } = status ?? {};
   return isMarkedTrue(status, "Suspended") && active + terminating === 0;

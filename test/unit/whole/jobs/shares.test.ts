@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Job } from "../../../src/api/kubernetes.ts";
-import { type JobShare, membersOfJob, sharesOf, sharesRecord } from "../../../src/copies/job-shares.ts";
+import type { Job } from "../../../../src/api/kubernetes.ts";
+import { type JobShare, membersOfJob, sharesOf, sharesRecord } from "../../../../src/whole/jobs/shares.ts";
 
 function job(annotations: Record<string, string>, status?: Job["status"]): Job {
   return { metadata: { name: "sum", annotations }, ...(status === undefined ? {} : { status }) };

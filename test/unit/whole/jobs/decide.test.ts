@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
-import type { JobAction, JobMember, Observed, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
+import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/whole/jobs/decide.ts";
+import type { JobAction, JobMember, Observed, Shown } from "../../../../src/whole/jobs/model.ts";
 
 const NOW = 1_000_000;
 const STARTED = new Date(NOW - 100_000).toISOString();

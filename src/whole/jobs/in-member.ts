@@ -1,24 +1,19 @@
-import { problemsText } from "../../../api/annotations.ts";
-import { jsonEqual } from "../../../api/json.ts";
-import type { Job, Stored } from "../../../api/kubernetes.ts";
-import { hasShares, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
-import { hasStarted, isFinished, isLost, outOfQueue, takesTemplate, templateFields } from "../../../copies/jobs.ts";
-import type { Source } from "../../../copies/source.ts";
-import type { Candidate } from "../../../placement/candidate.ts";
-import { specInMember } from "../../../pods/virtual-node-terms.ts";
-import { type JobRules, podOfJob, podSpecIn } from "../../../scheduling/whole/job-choice.ts";
-import { afterResumption, jobOfShare } from "../../../scheduling/whole/job-division.ts";
-import type { Demand } from "../../copying/model.ts";
+import { problemsText } from "../../api/annotations.ts";
+import { jsonEqual } from "../../api/json.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { Demand } from "../../controllers/copying/model.ts";
+import { PerMember, type Source } from "../../copies/source.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import { specInMember } from "../../pods/virtual-node-terms.ts";
+import { type JobRules, podOfJob, podSpecIn } from "./choice.ts";
+import { afterResumption, jobOfShare } from "./division.ts";
+import { hasStarted, isFinished, isLost, outsideQueue, takesTemplate, templateFields } from "./kind.ts";
+import { hasShares, isFailing, membersOfJob, sharesOf } from "./shares.ts";
 
-interface Given {
-  readonly candidate: Candidate;
-  readonly source: Source<Job>;
-}
-
-/** Jobs as members are given them, each version computed once: the copier asks at every event of a Job. */
+/** Jobs as members are given them: the copier asks at every event of a Job. */
 export class JobsInMembers {
   readonly #rules: Pick<JobRules, "parse">;
-  #given = new WeakMap<Stored<Job>, Map<string, Given>>();
+  readonly #given = new PerMember<Job, readonly [Candidate]>();
 
   constructor(rules: Pick<JobRules, "parse">) {
     this.#rules = rules;
@@ -26,25 +21,22 @@ export class JobsInMembers {
 
   /** Returns the member's share of the Job, with the author's overrides. */
   of(job: Stored<Job>, candidate: Candidate): Source<Job> {
-    const known = this.#given.get(job) ?? new Map<string, Given>();
-    const before = known.get(candidate.name);
     // A member's candidate is another object once its labels differ.
-    if (before?.candidate === candidate) return before.source;
-    const source = sameIfEqual(before?.source, this.#compute(job, candidate));
-    this.#given.set(job, known.set(candidate.name, { candidate, source }));
-    return source;
+    return this.#given.of(job, { member: candidate.name, inputs: [candidate] }, (before) =>
+      sameIfEqual(before, this.#compute(job, candidate)),
+    );
   }
 
   /** Has all computed anew: defaults of namespaces may hold overrides. */
   reset(): void {
-    this.#given = new WeakMap();
+    this.#given.reset();
   }
 
   #compute(whole: Stored<Job>, candidate: Candidate): Source<Job> {
     const shares = sharesOf(whole);
     const share = shares?.find(({ member }) => member === candidate.name);
     if (shares === undefined || share === undefined) return { state: "unknown" };
-    const job = outOfQueue(jobOfShare(whole, share, shares));
+    const job = outsideQueue(jobOfShare(whole, share, shares));
     const parsed = this.#rules.parse(podOfJob(job));
     const written = job.spec?.template.spec;
     if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
