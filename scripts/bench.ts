@@ -8,6 +8,7 @@ import { benchDispatch } from "../test/bench/dispatch.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
 import { plot, rowOf, TABLE_HEAD } from "../test/bench/scale/plot.ts";
 import { benchScale, goalsOf, type ScaleResult } from "../test/bench/scale/scale.bench.ts";
+import { benchShards } from "../test/bench/scale/shards.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchTunnel } from "../test/bench/tunnel/tunnel.bench.ts";
@@ -33,12 +34,14 @@ const PARTS = [
   "ui",
   "views",
   "scale",
+  "shards",
   "soak",
 ];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
+  npm run bench -- --only shards [--pods 2000]   one controller, and four that share the namespaces
   npm run bench -- --only soak [--pods 9000]
   npm run bench -- --only ui [--pods 5000,20000]   pods that change, rows of the table; needs Chromium
   npm run bench -- --only views [--sizes 1000x100000]   what users see of so many; needs Chromium
@@ -87,6 +90,14 @@ if (parts.has("scale")) {
   const goals = goalsOf(results);
   for (const goal of goals) console.log(lineOf(goal));
   process.exit(results.length < sizes.length ? 1 : exitCode(goals));
+}
+
+if (parts.has("shards")) {
+  progress("controllers that share the namespaces, on clusters that are not there");
+  const [pods = 0] = counts;
+  const shared = await benchShards({ pods, main: MAIN, ...shipped(), onProgress: progress });
+  for (const figure of shared) console.log(lineOf(figure));
+  process.exit(exitCode(shared));
 }
 
 if (parts.has("soak")) {

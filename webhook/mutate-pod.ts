@@ -4,7 +4,7 @@ import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-m
 import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
-import { toProxy } from "../src/pods/proxy.ts";
+import { toProxy, withSlot } from "../src/pods/proxy.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
 import { idleOverflowWarnings, mutateOverflow } from "./overflow.ts";
 import { ephemeralWarnings, fieldsOfMarks, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
@@ -21,11 +21,15 @@ import { recordRestricted } from "./restricted-objects.ts";
 /** Annotation on the mirror pod of a kubelet's static pod. */
 export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Turns a pod to delegate into a proxy by the smallest patch, or refuses it. `types`: those whose objects pods name. */
+/**
+ * Turns a pod to delegate into a proxy by the smallest patch, or refuses it. `types`: those whose objects pods name.
+ * `labelsSlots`: the proxy gets the label by which one of several shards selects it.
+ */
 export function mutatePod(
   request: AdmissionRequest,
   mode: DelegationMode,
   types: readonly DelegatedType[] = [],
+  labelsSlots = false,
 ): Verdict {
   const { object, operation } = request;
   if (object === undefined || operation !== "CREATE") return allowed();
@@ -62,7 +66,7 @@ export function mutatePod(
   ];
   // Only fields that `toProxy` owns are compared.
   const pod = fieldsOfMarks(object, spec);
-  const proxy = toProxy(pod);
+  const proxy = labelsSlots ? withSlot(toProxy(pod), request.namespace ?? "") : toProxy(pod);
   const marks = patchedTo(pod, placement.failover === undefined ? proxy : withEndlessTolerations(proxy), warnings);
   return inTurn(request, marks, (marked) => recordRestricted(marked, types));
 }

@@ -91,7 +91,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     foundation: "command",
     imports: [
       "clusters",
-      "controllers/run-while-leading.ts",
+      "controllers/run-shards.ts",
       "controllers/agents",
       "controllers/home-api",
       "controllers/virtual-node",

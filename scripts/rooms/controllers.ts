@@ -9,7 +9,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: [],
   },
   {
-    room: "controllers/{controllers,start-controllers,options}.ts",
+    room: "controllers/{controllers,host-wide,start-controllers,options}.ts",
     purpose: "make and start all controllers",
     foundation: "controller",
     imports: [

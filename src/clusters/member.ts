@@ -3,6 +3,7 @@ import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
 import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
+import { ALL_NAMESPACES, type Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
@@ -26,6 +27,7 @@ import { MemberNodes } from "./member-nodes.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
 import { connectionState, isSyncing, type VirtualNode, whyClosed } from "./readiness.ts";
+import { shardClient } from "./shard-client.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
 export interface MemberEvents {
@@ -49,6 +51,8 @@ export class Member {
   readonly name: string;
   /** Sends nothing to a cluster other than the one that joined. */
   readonly client: ClusterClient;
+  /** Like `client`, and shows the objects of all shards. */
+  readonly everywhere: ClusterClient;
   readonly watches: Set<{ readonly plural?: string; retry(): void; need?(): void }> = new Set();
   readonly rest: Omit<Rest, "spreadMs"> = { mutex: new Mutex(), share: Math.random() };
   readonly delegates: MemberDelegates;
@@ -80,6 +84,8 @@ export class Member {
     readonly cluster: Stored<Cluster>;
     readonly client: ClusterClient;
     readonly hostId: string;
+    /** The namespaces whose objects are read. Default: all. */
+    readonly shard?: Shard;
     readonly events: Pick<Events<MemberEvents>, "emit">;
     /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
     readonly onIdentity?: (uid: string | undefined) => void;
@@ -88,7 +94,7 @@ export class Member {
     readonly clock: Clock;
     readonly log: Logger;
   }) {
-    const { cluster, hostId, events, mutex = new Mutex(), clock } = options;
+    const { cluster, hostId, shard = ALL_NAMESPACES, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
     this.#identity = new JoinedIdentity({
@@ -103,7 +109,8 @@ export class Member {
     const throttle: Pick<CreateThrottle, "of"> = {
       of: (create, send) => this.#createThrottle.of(create, () => this.answerOf(send())),
     };
-    const client = confirmedClient(options.client, this.#identity, throttle);
+    this.everywhere = confirmedClient(options.client, this.#identity, throttle);
+    const client = shardClient(this.everywhere, shard);
     this.client = client;
     this.#reachability = new Reachability(clock);
     this.#events = events;
@@ -144,8 +151,9 @@ export class Member {
       },
     });
     this.#foreign = new ForeignUsage({
-      client,
+      client: this.everywhere,
       hostId,
+      shard,
       mutex,
       clock,
       onChange: () => {
@@ -345,7 +353,8 @@ export class Member {
       allocatable,
       largestNode,
       used: this.requests.used,
-      foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
+      version: () => this.requests.version,
+      foreign: this.#foreign.occupied ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       devices: this.devices.known,
       usedIn: (namespace) => this.requests.usedIn(namespace),

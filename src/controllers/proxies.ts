@@ -4,10 +4,9 @@ import type { ClusterClient } from "../kube/client.ts";
 import { pods } from "../kube/resources.ts";
 import { isTerminal } from "../pods/pod-state.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
-import { Reflector } from "../runtime/reflector.ts";
+import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
-import type { Emitter } from "./events.ts";
 
 export const NODE_INDEX = "node";
 /** Index of the pods of a node that have not ended, and of those that run, by `stateOn`. */
@@ -17,11 +16,11 @@ export const PLACE_INDEX = "place";
 
 export interface ProxiesOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly events: Emitter;
+  readonly onEvent: (event: ReflectorEvent<Pod>) => void;
 }
 
 /** The reflector has still to be started. */
-export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Reflector<Pod> {
+export function reflectProxies({ host, onEvent, clock, log }: ProxiesOptions): Reflector<Pod> {
   return new Reflector({
     client: host,
     resource: pods,
@@ -41,7 +40,7 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
         pod.spec?.nodeName === undefined || isTerminal(pod) ? [] : [placeOf(pod.metadata.namespace, pod.spec.nodeName)],
       ...PLACEMENT_INDEXES,
     },
-    onEvent: (event) => events.emit("proxy", event),
+    onEvent,
   });
 }
 

@@ -20,7 +20,9 @@ type Copied =
 
 /** The copied part of a Service's spec. Copies of whole Services, which may become pods', have `loadBalancerSourceRanges`, too. */
 export type ServiceSpec = {
-  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP" | "ipFamilyPolicy"]?: Spec[Field] | undefined;
+  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP" | "ipFamilyPolicy" | "ipFamilies"]?:
+    | Spec[Field]
+    | undefined;
 };
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
@@ -90,6 +92,8 @@ const service: CopiedKind<ServiceObject> = {
       type: typeOf(source),
       clusterIP: addressKindOf(source) === "Headless" ? "None" : undefined,
       ipFamilyPolicy: isDualStack(source) ? PREFERS_BOTH : undefined,
+      // The API server refuses another first family later, so an existing copy keeps its own.
+      ipFamilies: source.spec?.ipFamilies,
       ...serviceContent(inMember(source.spec ?? {}, host)),
     };
     return { spec };
@@ -105,11 +109,10 @@ const service: CopiedKind<ServiceObject> = {
   carried: withoutMirror,
   isCopied: mayBeCopied,
   remade: addressChange,
-  // Each version of Kubernetes knows other values.
-  fallback: (refusedFields) =>
-    refusedFields.includes("spec.trafficDistribution")
-      ? { object: withoutTrafficDistribution, patch: [setField("/spec/trafficDistribution", null)] }
-      : undefined,
+  fallback: (refusedFields) => {
+    const field = LEFT_OUT.find((each) => refusedFields.some((refused) => refused.startsWith(`spec.${each}`)));
+    return field && { object: without(field), patch: [setField(`/spec/${field}`, null)] };
+  },
 };
 
 /** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. */
@@ -139,6 +142,9 @@ function withLabel<T extends Stored<KubeObject>>(source: T, key: string, value: 
   return { ...source, metadata: { ...source.metadata, labels: { ...source.metadata.labels, [key]: value } } };
 }
 
+// Each version of Kubernetes knows other traffic distributions, and a cluster may lack a family.
+const LEFT_OUT = ["trafficDistribution", "ipFamilies"] as const;
+
 // A member has both families, or one.
 const PREFERS_BOTH = "PreferDualStack";
 
@@ -151,9 +157,8 @@ function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {
   return addressKindOf(source) === "ExternalName" ? "ExternalName" : "ClusterIP";
 }
 
-function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
-  const { trafficDistribution: _, ...known } = spec ?? {};
-  return { ...rest, spec: known };
+function without(field: keyof ServiceSpec): (service: ServiceObject) => ServiceObject {
+  return ({ spec, ...rest }) => ({ ...rest, spec: { ...spec, [field]: undefined } });
 }
 
 /** Returns the ServiceExport of a copy, which owns it, in the member's API version. */

@@ -10,7 +10,15 @@ import { deviceResources, unlimited } from "./devices.ts";
 
 export type MemberFacts = Pick<
   Candidate,
-  "allocatable" | "largestNode" | "used" | "usedIn" | "reservedFor" | "preemptible" | "nodesFor" | "nodesHave"
+  | "allocatable"
+  | "largestNode"
+  | "used"
+  | "version"
+  | "usedIn"
+  | "reservedFor"
+  | "preemptible"
+  | "nodesFor"
+  | "nodesHave"
 > & {
   readonly cluster: Cluster;
   readonly closed: Candidate["closed"];

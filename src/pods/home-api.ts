@@ -66,6 +66,11 @@ export function usesApi(pod: Pod): boolean {
   );
 }
 
+/** Reports whether the access depends on how the member reaches the host's API server. */
+export function asksHomeApi(proxy: Pod, mode: ApiMode | undefined): boolean {
+  return mode === "host" || (mode === undefined && usesApi(proxy));
+}
+
 /** Returns the access that the proxy's delegate gets. */
 export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi): ApiChoice {
   if (mode === "member" || mode === "none") return { access: { mode } };

@@ -33,6 +33,7 @@ export class Metrics {
   readonly #admissions: Histogram;
   readonly #certificates: Gauge;
   readonly #leading: Gauge;
+  readonly #shards: Gauge;
 
   constructor() {
     const registers = [this.registry];
@@ -89,7 +90,12 @@ export class Metrics {
       labelNames: ["certificate"],
       registers,
     });
-    this.#leading = new Gauge({ name: "legation_leader", help: "1 while this process leads", registers });
+    this.#leading = new Gauge({
+      name: "legation_leader",
+      help: "Shards that this process leads; of a single one: 1 while it leads",
+      registers,
+    });
+    this.#shards = new Gauge({ name: "legation_shards", help: "Shards that all replicas together lead", registers });
   }
 
   forgetCluster(cluster: string): Promise<void> {
@@ -126,7 +132,11 @@ export class Metrics {
     this.#certificates.set({ certificate }, (expiresAt ?? 0) / 1000);
   }
 
-  setLeading(leading: boolean): void {
-    this.#leading.set(leading ? 1 : 0);
+  setLeading(shards: number): void {
+    this.#leading.set(shards);
+  }
+
+  setShards(count: number): void {
+    this.#shards.set(count);
   }
 }

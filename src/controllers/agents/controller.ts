@@ -1,4 +1,5 @@
 import { HUB_SECRET } from "../../api/keys.ts";
+import { isFirst, type Shard } from "../../api/shards.ts";
 import { expiresAt } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
@@ -34,6 +35,8 @@ export interface AgentControllerOptions {
   /** Undefined: this controller takes no agents. */
   readonly hub: HubServing | undefined;
   readonly metrics?: Metrics;
+  /** Agents connect to the first shard's holder. */
+  readonly shard: Shard;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -96,12 +99,12 @@ export class AgentController implements Gatekeeper {
 
   /** Resolves once the hub listens, if there is a Secret for it. A hub that cannot serve stops nothing else. */
   async start(): Promise<void> {
-    this.#options.metrics?.agents.follow(() => this.#states());
+    if (isFirst(this.#options.shard)) this.#options.metrics?.agents.follow(() => this.#states());
     await this.#hub.start();
   }
 
   async stop(): Promise<void> {
-    this.#options.metrics?.agents.follow(undefined);
+    if (isFirst(this.#options.shard)) this.#options.metrics?.agents.follow(undefined);
     this.#abort.abort();
     this.#userAccess.stop();
     await this.#hub.stop();

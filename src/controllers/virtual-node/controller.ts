@@ -1,6 +1,7 @@
 import { jsonEqual } from "../../api/json.ts";
 import { clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, objectKey, type Stored } from "../../api/kubernetes.ts";
+import { isFirst, type Shard } from "../../api/shards.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -24,6 +25,8 @@ export interface VirtualNodeOptions extends ControllerOptions, FactSources {
   readonly events: Events<ControllerEvents>;
   /** Returns the kubelet endpoint of a Cluster's node. Undefined while it is not served. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
+  /** The first shard's holder writes nodes and Clusters; the others read the nodes. */
+  readonly shard: Shard;
   /** Default `none`. */
   readonly nodePods?: NodePods;
 }
@@ -183,6 +186,7 @@ export class VirtualNodeController {
     const before = this.#deleted.get(name);
     const deleted = before !== undefined && before.cluster === cluster?.metadata.uid ? before.node : undefined;
     if (member !== undefined) this.#note(member);
+    if (!isFirst(this.#options.shard)) return undefined;
     const facts = memberFacts(name, this.#trouble, this.#options);
     const written = this.#executor.written(name);
     return { name, cluster, node, deleted, endpoint, unread, nodePods, hostNodes, facts, ...written };

@@ -43,6 +43,7 @@ export function member(
   });
   return withState(made, {
     client,
+    everywhere: client,
     reachable: true,
     lost: false,
     reachableSince: 0,

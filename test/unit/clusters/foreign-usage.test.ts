@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../src/api/shards.ts";
 import { ForeignUsage } from "../../../src/clusters/foreign-usage.ts";
 import type { ListOptions, ListPage } from "../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../src/kube/errors.ts";
@@ -63,6 +64,7 @@ function usageOf(name: string, { count, takesMs = 0, failing = {}, items }: Page
   const options = {
     client: fakeClient({ list }),
     hostId: "host",
+    shard: ALL_NAMESPACES,
     mutex,
     clock,
     onChange: () => {},

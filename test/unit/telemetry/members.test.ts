@@ -17,7 +17,7 @@ test("exports members at the time of the scrape, and none that have left", async
     proxies: 5,
   };
   let members = [west, { ...west, name: "east", reachable: false }];
-  metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
+  const unfollow = metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
   expect(await series(metrics, "legation_member_reachable")).toEqual([
     'legation_member_reachable{cluster="west"} 1',
     'legation_member_reachable{cluster="east"} 0',
@@ -46,7 +46,7 @@ test("exports members at the time of the scrape, and none that have left", async
   ]);
   members = [west];
   expect(await series(metrics, "legation_member_reachable")).toHaveLength(1);
-  metrics.members.follow(undefined);
+  unfollow();
   expect(await series(metrics, "legation_member_reachable")).toEqual([]);
   expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 0"]);
 });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
 import type { KubeletEndpoint } from "../../../../src/api/virtual-node.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
@@ -115,6 +116,7 @@ beforeEach(() => {
     events: controllerEvents,
     proxies: { synced: true, countByIndex: () => 0 },
     endpoint: () => endpoint,
+    shard: ALL_NAMESPACES,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
     networkProblem: () => undefined,

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 import type { PodSpec, Volume } from "../../../src/api/kubernetes.ts";
 import {
-  dependenciesOf,
   dependencyKey,
   dependencyKeys,
   dependencyRef,
+  FAMILIES,
   namingField,
-} from "../../../src/pods/dependencies.ts";
+} from "../../../src/copies/named-by-pods.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 function uses(spec: Partial<PodSpec>): string[] {
-  return dependenciesOf(pod({ spec })).map(
-    ({ kind, name, optional }) => `${kind} ${name}${optional ? " (optional)" : ""}`,
-  );
+  return FAMILIES.dependencies
+    .of(pod({ spec }))
+    .map(({ kind, name, optional }) => `${kind} ${name}${optional ? " (optional)" : ""}`);
 }
 
 function volume(source: Partial<Volume>): Partial<PodSpec> {
@@ -89,7 +89,7 @@ describe("dependencies of a pod", () => {
       ...volume({ secret: { secretName: "a" } }),
       containers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }],
     };
-    expect(dependenciesOf(pod({ spec })).map(({ missing }) => missing.reason)).toEqual(["FailedMount"]);
+    expect(FAMILIES.dependencies.of(pod({ spec })).map(({ missing }) => missing.reason)).toEqual(["FailedMount"]);
   });
 
   test("ignores the token volume that admission adds", () => {
@@ -122,11 +122,13 @@ test.each<[string, Partial<PodSpec>, string, string]>([
     'failed to fetch token: serviceaccounts "a" not found',
   ],
 ])("reports a missing object of %s like the kubelet", (_, spec, reason, message) => {
-  expect(dependenciesOf(pod({ spec }))[0]?.missing).toEqual({ reason, message });
+  expect(FAMILIES.dependencies.of(pod({ spec }))[0]?.missing).toEqual({ reason, message });
 });
 
 test("explains that a Helm release Secret is never copied", () => {
-  const [dependency] = dependenciesOf(pod({ spec: volume({ secret: { secretName: "sh.helm.release.v1.web.v1" } }) }));
+  const [dependency] = FAMILIES.dependencies.of(
+    pod({ spec: volume({ secret: { secretName: "sh.helm.release.v1.web.v1" } }) }),
+  );
   expect(dependency?.missing.message).toContain("helm.sh/release.v1 are not copied");
 });
 

@@ -1,26 +1,10 @@
+import type { ClusterSpec } from "../api/cluster.ts";
 import type { NameRule } from "../api/delegated-type.ts";
 import type { Pod } from "../api/kubernetes.ts";
+import type { LabelSelector } from "../api/label-expressions.ts";
 import { memoized } from "../api/memoized.ts";
-import { type Reference, referencesBy } from "./references.ts";
-
-/** Kinds without a namespace, of which a Cluster selects those that its member gets; of others the member is the judge. */
-export type ClassKind = "PriorityClass" | "RuntimeClass";
-
-export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | ClassKind;
-
-// In the order in which copies are made.
-const IS_CLASS: Readonly<Record<DependencyKind, boolean>> = {
-  ConfigMap: false,
-  Secret: false,
-  ServiceAccount: false,
-  PriorityClass: true,
-  RuntimeClass: true,
-};
-const ALL_KINDS = Object.keys(IS_CLASS) as readonly DependencyKind[];
-
-export const NAMESPACED_KINDS: readonly DependencyKind[] = ALL_KINDS.filter((kind) => !isClass(kind));
-
-export const CLASS_KINDS: readonly ClassKind[] = ALL_KINDS.filter(isClass);
+import { type Reference, referencesBy } from "../pods/references.ts";
+import { DEPENDENCIES, type DependencyKind } from "./dependencies.ts";
 
 /** An object that a pod names. */
 export interface Dependency<Kind extends string = string> {
@@ -50,13 +34,13 @@ const SYSTEM_PRIORITY = "system-";
 
 export type FindDependencies<Kind extends string = string> = (pod: Pod) => readonly Dependency<Kind>[];
 
-/** Kinds that pods name, and where. Of objects that a missing one is told by, volumes come first. */
+/** Kinds that pods name, and where. A missing object is told by the first field that names it: volumes come first. */
 type Rules<Kind extends string> = readonly (readonly [Kind, NameRule & { readonly optional?: true }])[];
 
 const VOLUME = "/spec/volumes/*";
 const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"].map((list) => `/spec/${list}/*`);
 /** Follows `VisitPodSecretNames` and `VisitPodConfigmapNames` of Kubernetes: what a node may read for a pod. */
-const NAMESPACED: Rules<DependencyKind> = [
+const NAMED: Rules<DependencyKind> = [
   ["ConfigMap", { field: `${VOLUME}/configMap/name` }],
   ["Secret", { field: `${VOLUME}/secret/secretName` }],
   ["ConfigMap", { field: `${VOLUME}/projected/sources/*/configMap/name` }],
@@ -76,29 +60,53 @@ const NAMESPACED: Rules<DependencyKind> = [
   ["ServiceAccount", { field: "/spec/serviceAccountName" }],
   // The kubelet pulls without a pull secret that it does not find.
   ["Secret", { field: "/spec/imagePullSecrets/*/name", optional: true }],
-];
-const CLASSES: Rules<ClassKind> = [
   ["PriorityClass", { field: "/spec/priorityClassName" }],
   ["RuntimeClass", { field: "/spec/runtimeClassName" }],
 ];
 
-/** Returns the namespaced objects that a pod uses; optional only if every use is. */
-export const dependenciesOf: FindDependencies<DependencyKind> = dependenciesBy(NAMESPACED, {
-  isLeftOut: (kind, name) =>
-    (kind === "ConfigMap" && name === ROOT_CA_CONFIG_MAP) || (kind === "ServiceAccount" && name === DEFAULT_ACCOUNT),
-  missing,
-});
+/** Kinds that one controller copies for the pods that name them. */
+export interface DependencyFamily {
+  /** The controller's, in logs and metrics. */
+  readonly name: string;
+  readonly title: string;
+  readonly kinds: readonly (typeof DEPENDENCIES)[DependencyKind][];
+  /** Returns the objects of these kinds that a pod names; optional only if every use is. */
+  readonly of: FindDependencies<DependencyKind>;
+  /** Selects the classes that a member is given. Of others the member is the judge. Absent: the kinds are no classes, and every member of the pods gets them. */
+  readonly selector?: (spec: ClusterSpec) => LabelSelector | undefined;
+}
 
-/** Returns the classes that a pod names, except those that every cluster has. */
-export const classesOf: FindDependencies<ClassKind> = dependenciesBy(CLASSES, {
-  namespace: "",
-  isLeftOut: (kind, name) => kind === "PriorityClass" && name.startsWith(SYSTEM_PRIORITY),
-  missing: (kind, { name }) => ({ reason: "FailedCreate", message: `${kind} ${JSON.stringify(name)} not found` }),
-});
+/** All kinds of a family have to be readable in a member before pods start there that name one of them. */
+export const FAMILIES: Readonly<Record<"dependencies" | "classes", DependencyFamily>> = {
+  dependencies: family(["ConfigMap", "Secret", "ServiceAccount"], {
+    name: "dependencies",
+    title: "ConfigMaps, Secrets and ServiceAccounts",
+  }),
+  classes: family(["PriorityClass", "RuntimeClass"], {
+    name: "classes",
+    title: "PriorityClasses and RuntimeClasses",
+    selector: ({ classSelector }) => classSelector,
+  }),
+};
+
+function family(
+  kinds: readonly DependencyKind[],
+  other: Pick<DependencyFamily, "name" | "title" | "selector">,
+): DependencyFamily {
+  const rules = NAMED.filter(([kind]) => kinds.includes(kind));
+  const of = dependenciesBy(rules, { isClass, isLeftOut, missing });
+  return { ...other, kinds: kinds.map((kind) => DEPENDENCIES[kind]), of };
+}
+
+/** Reports whether every cluster has the object itself. */
+function isLeftOut(kind: DependencyKind, name: string): boolean {
+  if (kind === "PriorityClass") return name.startsWith(SYSTEM_PRIORITY);
+  return name === (kind === "ConfigMap" ? ROOT_CA_CONFIG_MAP : kind === "ServiceAccount" ? DEFAULT_ACCOUNT : undefined);
+}
 
 interface RuleOptions<Kind extends string> {
-  /** Default: the pod's. */
-  readonly namespace?: "";
+  /** Reports whether objects of the kind have no namespace. Default: they are in the pod's. */
+  readonly isClass?: (kind: Kind) => boolean;
   /** Reports whether every cluster has the object itself. Default: none. */
   readonly isLeftOut?: (kind: Kind, name: string) => boolean;
   readonly missing: (kind: Kind, reference: Reference, rule: NameRule) => Dependency["missing"];
@@ -107,7 +115,7 @@ interface RuleOptions<Kind extends string> {
 /** Returns what finds the objects that pods name by rules, each once. */
 export function dependenciesBy<Kind extends string>(
   rules: Rules<Kind>,
-  { namespace, isLeftOut = () => false, missing }: RuleOptions<Kind>,
+  { isClass = () => false, isLeftOut = () => false, missing }: RuleOptions<Kind>,
 ): FindDependencies<Kind> {
   const compiled = rules.map(([kind, rule]) => ({ kind, rule, find: referencesBy(rule) }));
   return memoized((pod) => {
@@ -119,7 +127,7 @@ export function dependenciesBy<Kind extends string>(
         const optional = rule.optional ?? within.optional === true;
         const before = byKey.get(`${kind}/${name}`);
         if (before !== undefined && (!before.optional || optional)) continue;
-        const at = namespace ?? pod.metadata?.namespace ?? "";
+        const at = isClass(kind) ? "" : (pod.metadata?.namespace ?? "");
         byKey.set(`${kind}/${name}`, { kind, namespace: at, name, optional, missing: missing(kind, reference, rule) });
       }
     }
@@ -128,8 +136,7 @@ export function dependenciesBy<Kind extends string>(
 }
 
 export function allDependenciesOf(pod: Pod): readonly Dependency<DependencyKind>[] {
-  const classes = classesOf(pod);
-  return classes.length === 0 ? dependenciesOf(pod) : [...dependenciesOf(pod), ...classes];
+  return Object.values(FAMILIES).flatMap(({ of }) => of(pod));
 }
 
 export function dependencyKeys(pod: Pod): DependencyKey[] {
@@ -138,13 +145,15 @@ export function dependencyKeys(pod: Pod): DependencyKey[] {
 
 /** Returns the field of a pod's spec that names one object of the kind. Undefined for kinds that pods name elsewhere. */
 export function namingField(kind: DependencyKind): string | undefined {
-  const all: Rules<DependencyKind> = [...NAMESPACED, ...CLASSES];
-  const fields = all.flatMap(([of, { field = "" }]) => (of === kind ? (/^\/spec\/(\w+)$/.exec(field)?.[1] ?? []) : []));
+  const fields = NAMED.flatMap(([of, { field = "" }]) =>
+    of === kind ? (/^\/spec\/(\w+)$/.exec(field)?.[1] ?? []) : [],
+  );
   return fields[0];
 }
 
-export function isClass(kind: string): kind is ClassKind {
-  return ALL_KINDS.some((one) => one === kind && IS_CLASS[one]);
+/** Reports whether objects of the kind have no namespace. */
+export function isClass(kind: DependencyKind): boolean {
+  return !DEPENDENCIES[kind].resource.namespaced;
 }
 
 export function dependencyRef(key: DependencyKey): DependencyRef {
@@ -153,10 +162,11 @@ export function dependencyRef(key: DependencyKey): DependencyRef {
 }
 
 export function isDependencyKind(kind: string): kind is DependencyKind {
-  return Object.hasOwn(IS_CLASS, kind);
+  return Object.hasOwn(DEPENDENCIES, kind);
 }
 
 function missing(kind: DependencyKind, { name, item }: Reference, { field = "" }: NameRule): Dependency["missing"] {
+  if (isClass(kind)) return { reason: "FailedCreate", message: `${kind} ${JSON.stringify(name)} not found` };
   if (kind === "ServiceAccount") {
     return { reason: "FailedMount", message: `failed to fetch token: serviceaccounts "${name}" not found` };
   }
