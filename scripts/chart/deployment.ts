@@ -118,14 +118,24 @@ export function templatePod(
   text: TemplateText,
 ): void {
   const container = [...path, "containers", 0];
-  text.expression(document, [...container, "image"], 'include "legation.image" $');
-  text.scalar(document, [...container, "imagePullPolicy"], "$.Values.image.pullPolicy");
+  templateImage(document, path, text);
   text.block(document, [...container, "securityContext"], `${values}.securityContext`, { optional: true });
   text.block(document, [...path, "securityContext"], `${values}.podSecurityContext`, { optional: true });
-  text.block(document, [...path, "imagePullSecrets"], "$.Values.image.pullSecrets", { optional: true });
   for (const field of ["nodeSelector", "tolerations", "affinity"]) {
     text.block(document, [...path, field], `${values}.${field}`, { optional: true });
   }
+}
+
+function templateImage(document: ObjectDocument, path: readonly string[], text: TemplateText): void {
+  const container = [...path, "containers", 0];
+  text.expression(document, [...container, "image"], 'include "legation.image" $');
+  text.scalar(document, [...container, "imagePullPolicy"], "$.Values.image.pullPolicy");
+  text.block(document, [...path, "imagePullSecrets"], "$.Values.image.pullSecrets", { optional: true });
+}
+
+/** Puts the image into the relay of a member, whose nodes other values are not for. */
+export function templateMemberRelay(document: ObjectDocument, text: TemplateText): void {
+  templateImage(document, POD, text);
 }
 
 /** Tells a process the number of shards: webhook and controllers have to agree. */

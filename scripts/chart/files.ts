@@ -3,7 +3,15 @@ import { Document, isMap, isScalar, parse, type Scalar, stringify } from "yaml";
 import { z } from "zod";
 import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_MCS_KEY, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../src/clusters/host-name.ts";
-import { componentOf, defaultsOf, hostsOf, repositoryOf, templateDeployment, templatePod } from "./deployment.ts";
+import {
+  componentOf,
+  defaultsOf,
+  hostsOf,
+  repositoryOf,
+  templateDeployment,
+  templateMemberRelay,
+  templatePod,
+} from "./deployment.ts";
 import { chartYaml, HELMIGNORE } from "./metadata.ts";
 import { notes } from "./notes.ts";
 import { chartReadme } from "./readme.ts";
@@ -45,6 +53,7 @@ export function chartFiles(read: (path: string) => string): Readonly<Record<stri
     "templates/hub.yaml": hub(read),
     "templates/monitoring.yaml": monitoring(read),
     "templates/network-policies.yaml": networkPolicies(read),
+    "templates/relay-in-members.yaml": relaysInMembers(read),
     "templates/extra-objects.yaml": EXTRA_OBJECTS,
     "templates/tests/doctor.yaml": templates(testObjects(), (document, text) => {
       if (document.get("kind") === "Pod") templatePod(document, ["spec"], "$.Values.controller", text);
@@ -236,6 +245,16 @@ function hub(read: (path: string) => string): string {
     return undefined;
   });
   return when(".Values.hub.enabled", text);
+}
+
+/** The example is for member west. */
+function relaysInMembers(read: (path: string) => string): string {
+  const text = templates(read("examples/relay/in-member.yaml"), (document, lines) => {
+    templateMemberRelay(document, lines);
+    return undefined;
+  });
+  const each = text.replaceAll("west", "{{ $member | quote }}");
+  return when(".Values.relay.enabled", `{{- range $member := .Values.relay.members }}\n---\n${each}{{- end }}\n`);
 }
 
 function monitoring(read: (path: string) => string): string {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { networkOrNone } from "../../src/api/cluster.ts";
 import { MOST_SHARDS } from "../../src/api/shards.ts";
+import { memberName } from "../../src/cli/shared/input.ts";
 
 /** A container's requests and limits. */
 interface Resources {
@@ -146,6 +147,9 @@ export const valuesSchema: z.ZodType = z
       enabled: z
         .boolean()
         .describe("Services with the annotation `legation.dev/relay` lead to pods in members (relay.md)."),
+      members: z
+        .array(memberName)
+        .describe("Members in which relays run, so that pods there reach relayed Services (relay.md#from-members)."),
       ...process,
     }),
     mcs: z.strictObject({
@@ -214,7 +218,7 @@ export function defaultValues(
     controller: { shards: 1, ...processOf("controller") },
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
     access: { enabled: false, ...processOf("access") },
-    relay: { enabled: false, ...processOf("relay") },
+    relay: { enabled: false, members: [], ...processOf("relay") },
     mcs: { enabled: false },
     ui: { enabled: false, hosts, ...processOf("ui") },
     hub: { enabled: false, type: "LoadBalancer", annotations: {} },

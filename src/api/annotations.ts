@@ -92,7 +92,6 @@ export type ParsedPlacement =
   | { readonly ok: true; readonly placement: RequestedPlacement }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Returns all problems as one text. */
 export function problemsText({ problems }: { readonly problems: readonly Problem[] }): string {
   return problems.map(({ message }) => message).join("; ");
 }
@@ -101,7 +100,6 @@ export type Annotations = Readonly<Record<string, string>>;
 
 // The prefix of every key of Legation.
 const KEY_PREFIX = `${GROUP}/`;
-/** Annotations that authors may write. */
 export const AUTHOR_KEYS: readonly string[] = [
   DELEGATE_ANNOTATION,
   CLUSTERS_ANNOTATION,

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 import { type Amounts, parseAmounts } from "./quantity.ts";
 
-/** A taint of a Cluster, and of its virtual node. */
 export interface ClusterTaint {
   readonly key: string;
   readonly value?: string;

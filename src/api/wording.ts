@@ -40,7 +40,6 @@ export function percent(part: number): string {
   return part > 0 && part < 0.01 ? "under 1 %" : `${Math.round(part * 100)} %`;
 }
 
-/** Reports whether amounts of a resource are bytes. */
 export function isInBytes(resource: string): boolean {
   return resource === "memory" || resource.endsWith("storage") || resource.startsWith("hugepages-");
 }

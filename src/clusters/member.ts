@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
-import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import { ALL_NAMESPACES, type Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -23,6 +23,7 @@ import { JoinedIdentity, recordedUid } from "./identity.ts";
 import { KnownDevices } from "./known-devices.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
+import type { MemberEvents } from "./member-events.ts";
 import { MemberNodes } from "./member-nodes.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
@@ -30,21 +31,8 @@ import { connectionState, isSyncing, type VirtualNode, whyClosed } from "./readi
 import { shardClient } from "./shard-client.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
-export interface MemberEvents {
-  /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
-  readonly delegate: [member: Member, key: ObjectKey];
-  /** A delegate of the member freed resources. */
-  readonly ended: [member: Member, delegate: Stored<Pod>];
-  /** The member's nodes changed in a way that matters to placement. */
-  readonly memberNodes: [member: Member];
-  readonly responsive: [member: Member];
-  /** The member became reachable or unreachable, readable or unreadable. */
-  readonly connection: [member: Member];
-}
-
 // The objects of a member may fill this share of the heap, so that it cannot exhaust the memory for all.
 const SHARE_OF_HEAP = 0.5;
-const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /** The connection to one member. Shares no connection, queue or deadline with others: a hanging member delays none. */
 export class Member {
@@ -71,8 +59,8 @@ export class Member {
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
   readonly #watchHealth: WatchHealth;
-  readonly #events: Pick<Events<MemberEvents>, "emit">;
-  #probed: ProbeResult = NOT_PROBED;
+  readonly #events: Pick<Events<MemberEvents<Member>>, "emit">;
+  #probed: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
   #emittedState = "";
   #heardAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
@@ -86,7 +74,7 @@ export class Member {
     readonly hostId: string;
     /** The namespaces whose objects are read. Default: all. */
     readonly shard?: Shard;
-    readonly events: Pick<Events<MemberEvents>, "emit">;
+    readonly events: Pick<Events<MemberEvents<Member>>, "emit">;
     /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
     readonly onIdentity?: (uid: string | undefined) => void;
     /** Shared by all members, whose foreign usage is read one at a time. */
@@ -327,8 +315,7 @@ export class Member {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
     this.#noted.add(error);
     this.#latency.failed();
-    this.#identity.doubt();
-    this.#probe.hurry();
+    this.noteRenewal();
   }
 
   noteRenewal(): void {
@@ -339,20 +326,17 @@ export class Member {
   /** The `used` of the candidate is updated in place. */
   candidate(): Candidate {
     this.#foreign.ask();
-    this.#candidate ??= this.#makeCandidate();
-    return this.#candidate;
-  }
-
-  #makeCandidate(): Candidate {
+    if (this.#candidate !== undefined) return this.#candidate;
     const { allocatable, largestNode } = this.nodeTotals;
     this.requests.recount();
-    return candidateOf({
+    this.#candidate = candidateOf({
       cluster: this.#cluster,
       closed: whyClosed(this),
       overdue: this.#latency.overdue,
       allocatable,
       largestNode,
       used: this.requests.used,
+      version: () => this.requests.version,
       foreign: this.#foreign.occupied ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       devices: this.devices.known,
@@ -362,6 +346,7 @@ export class Member {
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
     });
+    return this.#candidate;
   }
 
   #onProbe(result: ProbeResult): void {

@@ -3,6 +3,7 @@ import { joinCommandOf } from "../api/join-command.ts";
 import { jsonEqual } from "../api/json.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { clusters } from "../api/resources.ts";
 import type { Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -17,9 +18,10 @@ import { type FoundKubeconfig, MemberConnections, type RenewableConnection } fro
 import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, identityKeys, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
-import { Member, type MemberEvents } from "./member.ts";
+import { Member } from "./member.ts";
+import type { MemberEvents } from "./member-events.ts";
 
-export interface RegistryEvents extends MemberEvents {
+export interface RegistryEvents extends MemberEvents<Member> {
   /** A Cluster was added, updated or deleted. */
   readonly cluster: [name: string];
   /** Only the Cluster's status changed, which this controller itself writes every few seconds. */
@@ -119,8 +121,8 @@ export class Registry {
     return this.#connections.get(name)?.member;
   }
 
-  members(): Member[] {
-    return this.#connections.all().map(({ member }) => member);
+  members(): readonly Member[] {
+    return membersOf(this.#connections.all());
   }
 
   server(name: string): string | undefined {
@@ -297,6 +299,8 @@ export interface RegistryOptions {
   readonly clock: Clock;
   readonly log: Logger;
 }
+
+const membersOf = memoized((connected: readonly Connected[]) => connected.map(({ member }) => member));
 
 function isStatusOnly(before: Stored<Cluster>, after: Stored<Cluster>): boolean {
   const written = ({ metadata, spec }: Stored<Cluster>): unknown => {

@@ -6,6 +6,7 @@ import { ALL_NAMESPACES, isFirst } from "../api/shards.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import { shardClient } from "../clusters/shard-client.ts";
+import { FAMILIES } from "../copies/named-by-pods.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { completedSpec } from "../pods/host-admission.ts";
@@ -15,12 +16,12 @@ import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Reflector, ReflectorEvent } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { proxyWrites } from "../scheduling/memories.ts";
+import { type RunningType, runWholeTypes } from "../whole/adapters.ts";
 import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
-import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
 import { Followers } from "./following/followers.ts";
 import { HomeApiController } from "./home-api/controller.ts";
@@ -36,11 +37,10 @@ import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { ImportController } from "./services/imports/controller.ts";
+import { ImportRemoval } from "./services/imports/removal.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
-import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
 import { TypesController } from "./whole/types-controller.ts";
-import { WholeController } from "./whole/whole-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -70,10 +70,10 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
-  readonly #wholeJobs: WholeJobs;
+  readonly #whole: readonly RunningType[];
   readonly #types: TypesController;
   readonly #hostWide: HostWide | undefined;
-  readonly #imports: ImportController | undefined;
+  readonly #imports: ImportController | ImportRemoval;
   readonly #departed: DepartedClusters | undefined;
   #unfollow: (() => void) | undefined;
 
@@ -120,7 +120,7 @@ export class Controllers {
     const memberNamespaces = new MemberNamespaces(identity, clock);
     const copying: PodCopierOptions = { ...running, identity, memberNamespaces, recorder, proxies };
     const restoredHost = new RestoredHost({ election: options.election, log });
-    const classes = new DependencyController({ ...copying, family: CLASSES });
+    const dependencies = Object.values(FAMILIES).map((family) => new DependencyController({ ...copying, family }));
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
@@ -128,14 +128,7 @@ export class Controllers {
     this.#networks = networks;
     const services = new ServiceController({ ...copying, networks, mcs });
     events.on("networks", () => services.onNetworks());
-    this.#copiers = [
-      new DependencyController({ ...copying, family: NAMESPACED }),
-      classes,
-      services,
-      policies,
-      claims,
-      followers,
-    ];
+    this.#copiers = [...dependencies, services, policies, claims, followers];
     for (const copier of this.#copiers) subscribe(copier, events);
     const kept = new KeptDelegates({ ...running, restoredHost });
     this.#virtualNodes = new VirtualNodeController({
@@ -173,7 +166,8 @@ export class Controllers {
       placement: new OverflowPlacement(this.#delegation.placementAccess),
       recorder,
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
-      providesClasses: (pod, member) => classes.provides(pod, member),
+      providesClasses: (pod, member) =>
+        dependencies.every((family) => !family.areClasses || family.provides(pod, member)),
     });
     const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
@@ -185,8 +179,8 @@ export class Controllers {
     });
     const { podRules: rules } = this.#delegation.placementState;
     const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
-    this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
-    this.#wholeJobs.follow(running.events);
+    this.#whole = runWholeTypes(whole);
+    for (const type of this.#whole) type.follow(running.events);
     this.#types = new TypesController({ ...whole, everywhere: options.host, proxies, followers });
     if (isFirst(shard)) {
       this.#hostWide = new HostWide({
@@ -203,14 +197,14 @@ export class Controllers {
           return known && { ...this.#delegation.placementObjects(), claims: known, followed: followers.types };
         },
         complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
-        wholeJobs: this.#wholeJobs,
+        whole: this.#whole,
         types: this.#types,
       });
     }
-    if (mcs) {
-      const { nodes } = this.#virtualNodes;
-      this.#imports = new ImportController({ ...running, identity, nodes, networks: () => networks.now });
-    }
+    const { nodes } = this.#virtualNodes;
+    this.#imports = mcs
+      ? new ImportController({ ...running, identity, nodes, networks: () => networks.now })
+      : new ImportRemoval({ ...running, identity });
   }
 
   /** Rejects when the host cannot be read; the controllers are to be stopped then. */
@@ -231,9 +225,9 @@ export class Controllers {
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
       await yieldToEventLoop();
     }
-    this.#wholeJobs.start();
+    for (const type of this.#whole) type.start();
     this.#hostWide?.start();
-    this.#imports?.start();
+    this.#imports.start();
     this.#podEvents?.start();
     this.#reportMembers();
   }
@@ -243,10 +237,10 @@ export class Controllers {
     this.#unfollow?.();
     this.#departed?.stop();
     await this.#podEvents?.stop();
-    await this.#imports?.stop();
+    await this.#imports.stop();
     await this.#hostWide?.stop();
     await this.#types.stop();
-    await this.#wholeJobs.stop();
+    for (const type of this.#whole) await type.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();
     await this.#delegation.stop();

@@ -11,6 +11,7 @@ import type { Events } from "../runtime/event-bus.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { RunningType } from "../whole/adapters.ts";
 import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import type { ControllersOptions } from "./options.ts";
@@ -20,11 +21,10 @@ import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController, type RoomOptions } from "./queues/room-controller.ts";
-import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
+import { objectsInMember, workOfObject } from "./queues/whole-work.ts";
 import { RelayController } from "./relays/controller.ts";
 import type { Kubelets } from "./virtual-node/model.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
-import type { WholeJobs } from "./whole/jobs/adapter.ts";
 import type { TypesController } from "./whole/types-controller.ts";
 
 /** The host's API server as its own pods reach it. */
@@ -70,7 +70,7 @@ export interface HostWideOptions extends ControllerOptions, Pick<ControllersOpti
     ...asked: Parameters<RoomOptions["hostState"]>
   ) => Omit<HostState, "clusters" | "nodes" | "proxies"> | undefined;
   readonly complete: RoomOptions["complete"];
-  readonly wholeJobs: Pick<WholeJobs, "inMember" | "objects">;
+  readonly whole: readonly Pick<RunningType, "inMember" | "work">[];
   readonly types: Pick<TypesController, "queuedObjects">;
 }
 
@@ -88,7 +88,7 @@ export class HostWide {
   readonly #serving: NodeServing | undefined;
 
   constructor(options: HostWideOptions) {
-    const { registry, events, proxies, nodes, homeApiServer, wholeJobs, types, clock, log } = options;
+    const { registry, events, proxies, nodes, homeApiServer, whole, types, clock, log } = options;
     this.#tokens = renewMemberTokens(options);
     this.#profiles = new ClusterProfileController({
       ...options,
@@ -106,7 +106,7 @@ export class HostWide {
       ...options,
       flavors,
       wholeInMember: (cluster) => [
-        ...wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
+        ...whole.flatMap((type) => type.inMember(cluster)),
         ...types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
       ],
     });
@@ -121,7 +121,7 @@ export class HostWide {
         return known && { ...known, clusters: registry.clusters(), nodes: nodes.list(), proxies: proxies.list() };
       },
       wholeWork: () => [
-        ...wholeJobs.objects().map(workOfJob),
+        ...whole.flatMap((type) => type.work()),
         ...types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
       ],
     });

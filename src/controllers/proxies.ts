@@ -9,6 +9,8 @@ import type { ReadStore } from "../runtime/store.ts";
 import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
 
 export const NODE_INDEX = "node";
+/** Index of the pods of a node that have not ended, and of those that run, by `stateOn`. */
+const STATE_INDEX = "state";
 /** Index of the pods that have not ended by `placeOf`. */
 export const PLACE_INDEX = "place";
 
@@ -27,6 +29,13 @@ export function reflectProxies({ host, onEvent, clock, log }: ProxiesOptions): R
     log,
     indexes: {
       [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
+      [STATE_INDEX]: (pod) =>
+        pod.spec?.nodeName === undefined || isTerminal(pod)
+          ? []
+          : [
+              stateOn(pod.spec.nodeName),
+              ...(pod.status?.phase === "Running" ? [stateOn(pod.spec.nodeName, "Running")] : []),
+            ],
       [PLACE_INDEX]: (pod) =>
         pod.spec?.nodeName === undefined || isTerminal(pod) ? [] : [placeOf(pod.metadata.namespace, pod.spec.nodeName)],
       ...PLACEMENT_INDEXES,
@@ -35,9 +44,22 @@ export function reflectProxies({ host, onEvent, clock, log }: ProxiesOptions): R
   });
 }
 
-/** Returns a namespace's place on a node. */
 export function placeOf(namespace: string | undefined, nodeName: string | undefined): string {
   return `${namespace ?? ""}/${nodeName ?? ""}`;
+}
+
+function stateOn(nodeName: string, phase = ""): string {
+  return `${nodeName}/${phase}`;
+}
+
+/** Counts the pods bound to a node that have not ended, and those that run. Undefined before the proxies have been read. */
+export function unfinishedOn(
+  proxies: Pick<ReadStore<Pod>, "synced" | "countByIndex">,
+  nodeName: string,
+): { readonly unfinished: number | undefined; readonly running: number | undefined } {
+  const count = (phase?: string): number | undefined =>
+    proxies.synced ? proxies.countByIndex(STATE_INDEX, stateOn(nodeName, phase)) : undefined;
+  return { unfinished: count(), running: count("Running") };
 }
 
 /** Returns undefined before the proxies have been read. */

@@ -27,7 +27,6 @@ export interface ImportObject {
   readonly [content: string]: unknown;
 }
 
-/** Reports whether this host made the object. */
 export function isOwnImport({ metadata }: KubeObject, host: HostIdentity): boolean {
   return metadata?.labels?.[HOST_LABEL] === host.id && metadata.labels[MANAGED_BY_LABEL] === MANAGED_BY;
 }
@@ -60,8 +59,8 @@ export function importObject(
 /** Returns the Service that kube-proxy and DNS serve an import by. */
 export function derivedService(
   { namespace, name }: Ref,
-  { spec, isDualStack }: MergedExports,
-  owner: Stored<ServiceImport>,
+  { spec, ipFamilies }: MergedExports,
+  { owner, isNew }: { readonly owner: Stored<ServiceImport>; readonly isNew: boolean },
   host: HostIdentity,
 ): ImportObject {
   const { type, ports, ...rest } = spec;
@@ -75,7 +74,9 @@ export function derivedService(
     spec: {
       ...rest,
       ports,
-      ipFamilyPolicy: isDualStack ? "PreferDualStack" : "SingleStack",
+      ipFamilyPolicy: ipFamilies.length > 1 ? "PreferDualStack" : "SingleStack",
+      // The API server refuses another first family later.
+      ...(isNew && ipFamilies.length > 0 ? { ipFamilies } : {}),
       ...(type === "Headless" ? { clusterIP: "None" } : {}),
     },
   };

@@ -4,7 +4,6 @@ import type { ImportedPort, Service, ServiceExport, ServiceImportSpec, Stored } 
 import { addressKindOf } from "../api/service-fields.ts";
 import { fingerprint } from "../pods/fingerprints.ts";
 
-/** A Service that a cluster exports. */
 export interface ExportedService {
   /** Name of the member. Undefined: the host. */
   readonly cluster: string | undefined;
@@ -21,7 +20,8 @@ export interface ExportConflict {
 /** Exports of one name, merged as KEP-1645 says. */
 export interface MergedExports {
   readonly spec: Omit<ServiceImportSpec, "ips" | "ipFamilies">;
-  readonly isDualStack: boolean;
+  /** IP families of the exports, those of the oldest first. */
+  readonly ipFamilies: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly conflicts: readonly ExportConflict[];
@@ -78,7 +78,7 @@ export function mergeExports(exports: readonly ExportedService[]): MergedExports
       internalTrafficPolicy,
       trafficDistribution,
     },
-    isDualStack: exports.some(({ service: { spec } }) => (spec?.ipFamilies?.length ?? 0) > 1),
+    ipFamilies: [...new Set([oldest, ...others].flatMap((one) => one.service.spec?.ipFamilies ?? []))],
     labels: exported.spec?.exportedLabels ?? {},
     annotations: exported.spec?.exportedAnnotations ?? {},
     conflicts: COMPARED.flatMap(([reason, field, value]) =>

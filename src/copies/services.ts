@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import { RELAY_SLICE_MANAGER } from "../api/relay.ts";
@@ -20,7 +21,9 @@ type Copied =
 
 /** The copied part of a Service's spec. Copies of whole Services, which may become pods', have `loadBalancerSourceRanges`, too. */
 export type ServiceSpec = {
-  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP" | "ipFamilyPolicy"]?: Spec[Field] | undefined;
+  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP" | "ipFamilyPolicy" | "ipFamilies"]?:
+    | Spec[Field]
+    | undefined;
 };
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
@@ -47,19 +50,16 @@ export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 const SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror";
 
-/** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
   return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
 }
 
-/** Reports whether the Service selects pods with these labels. */
 export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
   return (
     hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
   );
 }
 
-/** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
@@ -90,6 +90,8 @@ const service: CopiedKind<ServiceObject> = {
       type: typeOf(source),
       clusterIP: addressKindOf(source) === "Headless" ? "None" : undefined,
       ipFamilyPolicy: isDualStack(source) ? PREFERS_BOTH : undefined,
+      // The API server refuses another first family later, so an existing copy keeps its own.
+      ipFamilies: source.spec?.ipFamilies,
       ...serviceContent(inMember(source.spec ?? {}, host)),
     };
     return { spec };
@@ -105,11 +107,10 @@ const service: CopiedKind<ServiceObject> = {
   carried: withoutMirror,
   isCopied: mayBeCopied,
   remade: addressChange,
-  // Each version of Kubernetes knows other values.
-  fallback: (refusedFields) =>
-    refusedFields.includes("spec.trafficDistribution")
-      ? { object: withoutTrafficDistribution, patch: [setField("/spec/trafficDistribution", null)] }
-      : undefined,
+  fallback: (refusedFields) => {
+    const field = LEFT_OUT.find((each) => refusedFields.some((refused) => refused.startsWith(`spec.${each}`)));
+    return field && { object: without(field), patch: [setField(`/spec/${field}`, null)] };
+  },
 };
 
 /** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. */
@@ -139,6 +140,9 @@ function withLabel<T extends Stored<KubeObject>>(source: T, key: string, value: 
   return { ...source, metadata: { ...source.metadata, labels: { ...source.metadata.labels, [key]: value } } };
 }
 
+// Each version of Kubernetes knows other traffic distributions, and a cluster may lack a family.
+const LEFT_OUT = ["trafficDistribution", "ipFamilies"] as const;
+
 // A member has both families, or one.
 const PREFERS_BOTH = "PreferDualStack";
 
@@ -151,9 +155,8 @@ function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {
   return addressKindOf(source) === "ExternalName" ? "ExternalName" : "ClusterIP";
 }
 
-function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
-  const { trafficDistribution: _, ...known } = spec ?? {};
-  return { ...rest, spec: known };
+function without(field: keyof ServiceSpec): (service: ServiceObject) => ServiceObject {
+  return ({ spec, ...rest }) => ({ ...rest, spec: { ...spec, [field]: undefined } });
 }
 
 /** Returns the ServiceExport of a copy, which owns it, in the member's API version. */
@@ -211,9 +214,7 @@ function withHintsForMember(slice: ServiceObject): ServiceObject {
 function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   const copied = (endpoints ?? []).map(({ addresses, conditions, hostname, hints }) => ({
     addresses,
-    ...(conditions === undefined ? {} : { conditions }),
-    ...(hostname === undefined ? {} : { hostname }),
-    ...(hints === undefined ? {} : { hints }),
+    ...defined({ conditions, hostname, hints }),
   }));
   return { endpoints: copied, ports };
 }

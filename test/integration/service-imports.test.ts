@@ -372,3 +372,37 @@ test("a Service of the name that an import's has is left alone, and the import i
   await host.delete(services, { namespace, name: "clusterset-web" });
   await eventuallyPasses(async () => expect((await importIn(scene, "host", "web")).spec?.ips).toHaveLength(1), PATIENT);
 });
+
+test("without --mcs the next leader takes back what was made with it, and leaves other implementations' imports", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { namespace } = scene;
+  const switchTo = async (mcs: string): Promise<void> => {
+    await legation(["install", `--kubeconfig=${hostCluster().kubeconfig}`, mcs]);
+    await running().controller.stop();
+    await running().controller.start();
+  };
+  await ownService(scene, "west", "web");
+  await exportFrom(scene, "west", "web");
+  await ownService(scene, "host", "db");
+  await exportFrom(scene, "host", "db");
+  for (const cluster of EVERYWHERE) for (const name of ["web", "db"]) await importIn(scene, cluster, name);
+  await says(scene, "west", "web", WELL);
+  await clients().east.create(serviceImports, {
+    apiVersion: "multicluster.x-k8s.io/v1beta1",
+    kind: "ServiceImport",
+    metadata: { name: "other", namespace },
+    spec: { type: "ClusterSetIP", ports: [{ port: 80 }] },
+  });
+  onTestFinished(() => switchTo("--mcs"));
+  await switchTo("--mcs=false");
+  for (const cluster of EVERYWHERE) {
+    for (const name of ["web", "db"]) {
+      await scene.goes(clients()[cluster], serviceImports, name);
+      await scene.goes(clients()[cluster], services, `clusterset-${name}`);
+      await eventuallyPasses(async () => expect(await endpointsIn(scene, cluster, name)).toEqual({}), PATIENT);
+    }
+  }
+  await says(scene, "west", "web", []);
+  await says(scene, "host", "db", []);
+  await importIn(scene, "east", "other");
+});

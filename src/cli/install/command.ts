@@ -49,7 +49,7 @@ const input = withGlobals({
   image: imageName.optional(),
   access: toggle,
   relay: toggle,
-  mcs: toggle,
+  mcs: z.union([z.undefined(), toggle]),
   shards: shards.optional(),
   accessAddress: accessAddress.optional(),
   types: typeList.default([]),
@@ -75,8 +75,8 @@ function allowsTypesAlone({
   image,
   webhookUrl,
 }: InstallInput): boolean {
-  const others = [shards, accessAddress, clusterName, network, image, webhookUrl];
-  return types.length > 0 && !access && !relay && !mcs && others.every((value) => value === undefined);
+  const others = [mcs, shards, accessAddress, clusterName, network, image, webhookUrl];
+  return types.length > 0 && !access && !relay && others.every((value) => value === undefined);
 }
 
 export const command: Equip = equipped({
@@ -100,9 +100,9 @@ export const command: Equip = equipped({
       "HOST:PORT of a `legation access` that runs outside the cluster; none is deployed in it then (default: as installed)",
     "--relay":
       "Services with the annotation legation.dev/relay lead to pods in members whose network is not joined (default: as installed)",
-    "--mcs":
-      "implements the Multi-Cluster Services API in joined networks whose clusters serve it: ServiceExports lead to ServiceImports " +
-      "(default: as installed)",
+    "--mcs [enabled]":
+      "implements the Multi-Cluster Services API in joined networks whose clusters serve it: ServiceExports lead to ServiceImports; " +
+      "--mcs=false takes them back (default: as installed)",
     "--shards <number>":
       `parts that the namespaces are divided into, which the controllers in the cluster share out; at most ${MOST_SHARDS} ` +
       "(default: as installed, else 1)",
@@ -153,7 +153,7 @@ export const command: Equip = equipped({
     // With --image the webhook runs in the cluster.
     const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
-    const mcs = options.mcs || before.mcs;
+    const mcs = options.mcs ?? before.mcs;
     const manifests = await withParts(own, {
       access: options.access || before.access !== undefined,
       relay: options.relay || before.relay,
@@ -179,10 +179,9 @@ export const command: Equip = equipped({
     if (options.network !== undefined && options.network !== (before.network ?? "")) {
       terminal.progress("controllers read the network when they start: restart them");
     }
-    if (mcs && !before.mcs) {
-      terminal.progress(
-        "controllers read --mcs when they start: restart them, and join members again, which gives the rights",
-      );
+    if (mcs !== before.mcs) {
+      const then = mcs ? ", and join members again, which gives the rights" : ", which takes ServiceImports back";
+      terminal.progress(`controllers read --mcs when they start: restart them${then}`);
     }
     const changed = objects.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {

@@ -31,7 +31,6 @@ export interface ContestsOptions {
   readonly recorder: Pick<EventRecorder, "record">;
 }
 
-/** A copy, and what it is changed to. */
 interface Change<T extends KubeObject> {
   readonly ref: CopyRef;
   readonly source: Stored<T>;

@@ -103,7 +103,6 @@ export class CopyExecutor<T extends KubeObject> {
     return this.#contests.words(copyKey(ref), this.#options.kinds.get(ref.kind)?.applied, { copy, isInStep });
   }
 
-  /** The watch says that the copy is gone. */
   onGone(ref: CopyRef, copy: Stored<T>): void {
     const key = copyKey(ref);
     if (!this.isLeaving(key, copy)) this.#deleted.note(key, copy);
@@ -205,7 +204,7 @@ export class CopyExecutor<T extends KubeObject> {
     const { ref, source } = action;
     const { key, signal } = context;
     const { resource, fallback } = kind;
-    const object = toCopy(kind, source, this.#options.identity);
+    let object = toCopy(kind, source, this.#options.identity);
     const fieldManager = kind.applied && this.#fieldManager;
     const adoptionMarks = kind.applied?.adoptionMarks(source);
     let made: WriteResult | FailingWrite = await this.#writer.make(key, {
@@ -217,9 +216,14 @@ export class CopyExecutor<T extends KubeObject> {
       adoptionMarks,
       signal,
     });
-    const less = made.type === "refused" ? fallback?.(refusedFields(made)) : undefined;
-    if (less !== undefined) {
-      made = await this.#writer.make(key, { member, resource, ref, object: less.object(object), signal });
+    const leftOut: string[] = [];
+    while (made.type === "refused") {
+      const fields = refusedFields(made).filter((field) => !leftOut.includes(field));
+      const less = fallback?.(fields);
+      if (less === undefined) break;
+      leftOut.push(...fields);
+      object = less.object(object);
+      made = await this.#writer.make(key, { member, resource, ref, object, signal });
     }
     switch (made.type) {
       case "made":

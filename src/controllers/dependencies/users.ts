@@ -3,9 +3,6 @@ import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kube
 import type { Shard } from "../../api/shards.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { PodIndex } from "../../clusters/member-delegates.ts";
-import { listPages } from "../../kube/list.ts";
-import { pods } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import {
   type Dependency,
   type DependencyKey,
@@ -13,7 +10,10 @@ import {
   dependencyKey,
   dependencyKeys,
   dependencyRef,
-} from "../../pods/dependencies.ts";
+} from "../../copies/named-by-pods.ts";
+import { listPages } from "../../kube/list.ts";
+import { pods } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { ReverseIndex } from "../../runtime/reverse-index.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -115,7 +115,6 @@ export class Users {
     return this.#proxies.byIndex(this.#ofProxies.name, useOn("", key)).map(({ metadata }) => objectKey(metadata));
   }
 
-  /** Returns the copies whose users changed. */
   place(proxy: Stored<Pod>, member: string, now: number): readonly CopyRef[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
@@ -125,7 +124,6 @@ export class Users {
     return [...before, ...copies.map(copyRef)];
   }
 
-  /** Returns the copies that the pod was on its way to. */
   forget(uid: string): readonly CopyRef[] {
     this.#placedAt.delete(uid);
     return this.#placed.delete(uid).map(copyRef);

@@ -54,7 +54,6 @@ export class Followers implements PodCopier {
     return [...this.#running].map(({ objects }) => objects);
   }
 
-  /** Returns the group of a pod by the objects that confine it. */
   groupOf(pod: Pod): GroupName | undefined {
     for (const { objects } of this.#running) {
       const group = objects.groupOf(pod);

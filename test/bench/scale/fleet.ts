@@ -86,7 +86,7 @@ export function kubeconfigOf(name: string, server: string): string {
   });
 }
 
-function memberName(index: number): string {
+export function memberName(index: number): string {
   return `member-${index}`;
 }
 
@@ -111,13 +111,21 @@ function node(room: number): Json {
 
 /** A proxy and its delegate, alike already: a controller that starts has nothing to write. */
 function seed(host: SimulatedCluster, member: SimulatedCluster, cluster: string, name: string): void {
+  const { placed, delegate } = pairOf(cluster, name);
+  member.put("pods", delegate);
+  host.put("pods", placed);
+}
+
+/** A running delegate and its proxy, which shows the same. */
+export function pairOf(cluster: string, name: string): { readonly placed: Json; readonly delegate: Json } {
   const written = proxy(name);
   const uid = randomUUID();
   const owned = { ...written, metadata: { ...written.metadata, uid } } as unknown as Stored<Pod>;
-  const delegate = member.put("pods", running(toDelegate(owned, HOST, { mode: "member" }) as unknown as Json));
+  const delegate = running(toDelegate(owned, HOST, { mode: "member" }) as unknown as Json);
+  const delegateUid = randomUUID();
   const annotations = {
     [CLUSTER_ANNOTATION]: cluster,
-    [DELEGATE_UID_ANNOTATION]: String(delegate.metadata.uid),
+    [DELEGATE_UID_ANNOTATION]: delegateUid,
     [MEMBER_NODE_ANNOTATION]: NODE,
   };
   const placed = {
@@ -129,9 +137,11 @@ function seed(host: SimulatedCluster, member: SimulatedCluster, cluster: string,
     },
     spec: { ...(written.spec as object), nodeName: virtualNodeName(cluster) },
   };
-  const stored = placed as unknown as Stored<Pod>;
-  const status = statusFrom(stored, delegate as unknown as Stored<Pod>);
-  host.put("pods", { ...placed, status: JSON.parse(JSON.stringify(status)) });
+  const status = statusFrom(placed as unknown as Stored<Pod>, delegate as unknown as Stored<Pod>);
+  return {
+    placed: { ...placed, status: JSON.parse(JSON.stringify(status)) },
+    delegate: { ...delegate, metadata: { ...delegate.metadata, uid: delegateUid } },
+  };
 }
 
 /** Moves the pod to another namespace, with the label of its slot. */

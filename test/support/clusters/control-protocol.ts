@@ -70,7 +70,7 @@ const clusterOptions: z.ZodType<ClusterOptions> = z.object({
   realNode: z.boolean().exactOptional(),
   realNodeName: z.string().exactOptional(),
   realNodeCores: z.int().min(1).exactOptional(),
-  serviceNetwork: z.enum(["joined", "alone"]).exactOptional(),
+  serviceNetwork: z.enum(["joined", "dual-stack", "alone"]).exactOptional(),
   images: z.array(z.string()).exactOptional(),
   apiServerFlags: flags,
   controllerManagerFlags: flags,

@@ -68,7 +68,7 @@ export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): st
     "--requestheader-username-headers=X-Remote-User",
     "--requestheader-group-headers=X-Remote-Group",
     "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-    `--service-cluster-ip-range=10.${96 + slot}.0.0/16`,
+    `--service-cluster-ip-range=10.${96 + slot}.0.0/16${options.serviceNetwork === "dual-stack" ? `,fd00:96:${slot}:1::/112` : ""}`,
     "--service-account-issuer=https://kubernetes.default.svc",
     `--service-account-key-file=${join(pki, "service-account.pub")}`,
     `--service-account-signing-key-file=${join(pki, "service-account.key")}`,

@@ -126,7 +126,7 @@ async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
     allowWatchers();
     // After its slots are taken: another process that ends leaves the routes as they are then.
     closeRoutes();
-    if (Object.values(order.clusters).some(({ serviceNetwork }) => serviceNetwork === "joined")) forwardPackets();
+    forwardPackets(Object.values(order.clusters).map(({ serviceNetwork }) => serviceNetwork));
   }
   const started = await Promise.all(
     order.names.map((name, index) => {

@@ -10,6 +10,8 @@ export interface KwokNodes {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+export type ServiceNetwork = "joined" | "dual-stack" | "alone";
+
 /** Options of one cluster. */
 export interface ClusterOptions {
   /** Default: three kwok nodes, or none beside a real one; `[]` for none. Several entries make several kinds of nodes, numbered on. */
@@ -24,10 +26,10 @@ export interface ClusterOptions {
   /** Processors that the real node counts, whatever the machine has. Default: the machine's. */
   readonly realNodeCores?: number;
   /**
-   * The real node runs kube-proxy and CoreDNS, too, and its pods reach those of other clusters that have this: joined pod networks.
-   * `alone`: they reach none. Default: without kube-proxy and CoreDNS.
+   * The real node runs kube-proxy and CoreDNS, too, and its pods reach those of other clusters that have this: joined pod networks,
+   * of IPv4 or, `dual-stack`, of both families. `alone`: they reach none. Default: without kube-proxy and CoreDNS.
    */
-  readonly serviceNetwork?: "joined" | "alone";
+  readonly serviceNetwork?: ServiceNetwork;
   /** Archives of more images for the real node, as `ctr images import` takes them. */
   readonly images?: readonly string[];
   /** More flags of the planes, e.g. `--node-monitor-grace-period=10s`; a later flag wins over a default. */

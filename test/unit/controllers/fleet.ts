@@ -47,7 +47,7 @@ export function registryOf(members: readonly Member[], parts: Partial<KnownMembe
     cluster: (name) => member(name)?.cluster,
     clusters: () => members.map(({ cluster }) => cluster),
     unconnected: () => [],
-    holders: () => [],
+    holders: (key) => members.filter(({ delegates }) => (delegates.get(key) ?? delegates.departed(key)) !== undefined),
     joinedAs: () => undefined,
     problem: () => undefined,
     server: () => undefined,

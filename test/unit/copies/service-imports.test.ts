@@ -97,7 +97,7 @@ describe("merged exports", () => {
         { exportedLabels: { a: "1" } },
       ),
     ]);
-    expect(more?.isDualStack).toBe(true);
+    expect(more?.ipFamilies).toEqual(["IPv4", "IPv6"]);
     expect(more?.labels).toEqual({});
     expect(more?.conflicts.map(({ reason }) => reason)).toEqual([
       "InternalTrafficPolicyConflict",

@@ -144,7 +144,7 @@ test("alerts on all queues of Legation's own controllers, and no others", () => 
   const names = [
     /new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g,
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
-    /: Family = \{\s*name: "([^"]+)"/g,
+    /\bfamily\(\[[^\]]*\], \{\s*name: "([^"]+)"/g,
     /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /family: \{\s*name: "([^"]+)"/g,
     // Each family of whole objects names the queues of its controller.

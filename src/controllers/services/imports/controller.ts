@@ -249,7 +249,7 @@ export class ImportController {
     );
     return {
       import: importObject(ref, merged, service, identity),
-      service: there && derivedService(ref, merged, there, identity),
+      service: there && derivedService(ref, merged, { owner: there, isNew: service === undefined }, identity),
       slices: there === undefined ? [] : slices.map((slice) => importSlice(ref, slice, there, identity)),
       clusters: [...new Set(exporters.map(({ cluster }) => cluster ?? identity.name))],
     };

@@ -1,5 +1,7 @@
 import type { KubeObject, ServiceImport, Stored } from "../../../api/kubernetes.ts";
+import { SERVICES } from "../../../copies/services.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
+import { isKubeError } from "../../../kube/errors.ts";
 import { resourceOf, type ServedResource } from "../../../kube/optional-resource.ts";
 import {
   apiVersionOf,
@@ -10,9 +12,11 @@ import {
   services,
 } from "../../../kube/resources.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
+import { refusedFields } from "../../copying/writer.ts";
 import type { ImportAction, ObservedImport } from "./decide.ts";
 
-const MANAGER = "legation-mcs";
+/** Field manager of the status that Legation writes. */
+export const MANAGER = "legation-mcs";
 
 /** Returns the write's name for the write guard. */
 export function nameOf({ kind, object }: ImportAction): string {
@@ -46,11 +50,17 @@ export async function sendWrite(
   if (action.type === "create") {
     const resource = action.kind === "import" ? await served.find(signal) : DERIVED[action.kind];
     if (resource === undefined) return undefined;
-    return client.create(
-      resource,
-      { apiVersion: apiVersionOf(resource), kind: resource.kind, ...action.object },
-      { signal },
-    );
+    const object = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...action.object };
+    try {
+      return await client.create(resource, object, { signal });
+    } catch (error) {
+      const less =
+        action.kind === "service" && isKubeError(error, "Unprocessable")
+          ? SERVICES.Service.fallback?.(refusedFields({ type: "refused", error }))
+          : undefined;
+      if (less === undefined) throw error;
+      return client.create(resource, less.object(object), { signal });
+    }
   }
   const resource = resourceOfWrite(action);
   const { uid } = action.object.metadata;

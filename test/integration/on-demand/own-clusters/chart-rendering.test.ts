@@ -15,7 +15,7 @@ const ARGS = ["legation", CHART, "--values=-"];
 const ALL = {
   webhook: { certificate: { source: "cert-manager" } },
   access: { enabled: true },
-  relay: { enabled: true },
+  relay: { enabled: true, members: ["west"] },
   ui: { enabled: true },
   hub: { enabled: true, annotations: { "example.com/zone": "a" } },
   monitoring: { podMonitors: true, rules: true, labels: { release: "prometheus" } },
@@ -114,6 +114,23 @@ describe("the chart renders", () => {
     const { objects, kept } = withoutKeep(withoutTest(await renderChart(values)));
     expect(byIdentity(objects)).toEqual(byIdentity((await applied(options, folders)).map(byHelm)));
     expect(new Set(kept)).toEqual(new Set(["CustomResourceDefinition", "Namespace"]));
+  });
+
+  test("a relay for each member that has one, as the example has it for west", async () => {
+    const image = { repository: "registry.example/legation", tag: "7" };
+    const members = ["east", "0123"];
+    const rendered = await renderChart({ image, relay: { enabled: true, members } });
+    const example = readFileSync(join(ROOT, "examples/relay/in-member.yaml"), "utf8");
+    const without = byIdentity(await renderChart({ image, relay: { enabled: true } }));
+    expect(rendered.filter((manifest) => without[identity(manifest)] === undefined)).toEqual(
+      members.flatMap((name) => {
+        const own = example.replace(/image: .*/, "image: registry.example/legation:7").replaceAll("west", `"${name}"`);
+        return parseManifests(own, name).map((manifest) => byChart(manifest));
+      }),
+    );
+    expect(byIdentity(await renderChart({ image, relay: { members } }))).toEqual(
+      byIdentity(await renderChart({ image })),
+    );
   });
 
   test("a tag of digits, as the page on installing sets it", async () => {
@@ -380,6 +397,7 @@ describe.each<Helm>(["helm", "helm3"])("the chart refuses, by %s,", (program) =>
     ["an unknown value within", { webhook: { replica: 1 } }, /at '\/webhook': additional properties 'replica'/],
     ["text for a number", { controller: { replicas: "two" } }, /at '\/controller\/replicas': got string, want integer/],
     ["a name that is no label", { clusterName: "my host" }, /at '\/clusterName': 'my host' does not match pattern/],
+    ["a member that is none", { relay: { members: ["a.b"] } }, /at '\/relay\/members\/0'/],
     ["no name", { clusterName: "" }, /at '\/clusterName'/],
     ["a tag in the repository's place", { image: { digest: "latest" } }, /at '\/image\/digest'/],
     ["replicas of the page", { ui: { replicas: 2 } }, /at '\/ui': additional properties 'replicas' not allowed/],

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { ServiceNetwork } from "../types.ts";
 import type { NodeBinaries } from "./binaries.ts";
 
 /** Names of the one image that every real node has; nothing is ever pulled. */
@@ -17,6 +18,8 @@ export interface Addresses {
   /** Prefix length of the addresses `api` and `node`, of the link between machine and node. */
   readonly prefixLength: number;
   readonly pods: string;
+  /** Those of IPv6, which nodes have whose `serviceNetwork` is `dual-stack`. */
+  readonly ipv6: { readonly machine: string; readonly node: string; readonly pods: string };
   /** Name of the link on the machine's side. */
   readonly link: string;
   /** Parent of the cgroups of all pods of the node. */
@@ -25,6 +28,14 @@ export interface Addresses {
 
 /** Pod addresses of all slots. */
 export const POD_RANGE = "10.112.0.0/12";
+
+/** IPv6 addresses of all slots: of nodes and Services, and of pods. */
+export const IPV6_RANGES = { services: "fd00:96::/32", pods: "fd00:112::/32" } as const;
+
+/** Reports whether the node's pods reach those of other clusters. */
+export function isJoined(network: ServiceNetwork | undefined): boolean {
+  return network === "joined" || network === "dual-stack";
+}
 
 /** The most clusters with real pods on one machine. */
 export const SLOTS = 16;
@@ -38,6 +49,7 @@ export function addressesOf(slot: number): Addresses {
     dns: `10.${96 + slot}.0.10`,
     prefixLength: 30,
     pods: `10.${112 + slot}.0.0/16`,
+    ipv6: { machine: `fd00:96:${slot}::1`, node: `fd00:96:${slot}::2`, pods: `fd00:112:${slot}::/64` },
     link: `legation${slot}`,
     cgroup: `/legation${slot}`,
   };
@@ -55,7 +67,7 @@ export interface NodeFiles {
   readonly cores: number | undefined;
   /** Archives of images beside the node's own. */
   readonly images: readonly string[];
-  readonly serviceNetwork: "joined" | "alone" | undefined;
+  readonly serviceNetwork: ServiceNetwork | undefined;
 }
 
 /** containerd's configuration; its state is under the node's own /run. */
@@ -86,6 +98,7 @@ state = "/run/containerd"
 
 /** CNI: a bridge for the pods, with a way to the services' addresses, and to the pods of joined networks, and nowhere else. */
 export function cniConfig({ directory, addresses, serviceNetwork }: NodeFiles): string {
+  const isDualStack = serviceNetwork === "dual-stack";
   return JSON.stringify({
     cniVersion: "1.0.0",
     name: "pods",
@@ -99,9 +112,13 @@ export function cniConfig({ directory, addresses, serviceNetwork }: NodeFiles): 
         ipMasq: false,
         ipam: {
           type: "host-local",
-          subnet: addresses.pods,
+          ranges: [addresses.pods, ...(isDualStack ? [addresses.ipv6.pods] : [])].map((subnet) => [{ subnet }]),
           dataDir: join(directory, "ipam"),
-          routes: [{ dst: "10.96.0.0/12" }, ...(serviceNetwork === "joined" ? [{ dst: POD_RANGE }] : [])],
+          routes: [
+            { dst: "10.96.0.0/12" },
+            ...(isJoined(serviceNetwork) ? [{ dst: POD_RANGE }] : []),
+            ...(isDualStack ? Object.values(IPV6_RANGES).map((dst) => ({ dst })) : []),
+          ],
         },
       },
       { type: "loopback" },

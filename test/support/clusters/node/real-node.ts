@@ -6,12 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { FaultProxy } from "../fault-proxy.ts";
 import { acquireNow, type Lock } from "../lock.ts";
 import { PlaneProcess } from "../plane-process.ts";
+import type { ServiceNetwork } from "../types.ts";
 import type { NodeBinaries } from "./binaries.ts";
 import {
   type Addresses,
   addressesOf,
   cniConfig,
   containerdConfig,
+  isJoined,
   kubeletConfig,
   NODE_IMAGES,
   type NodeFiles,
@@ -64,9 +66,10 @@ export function allowWatchers(): void {
   if (Number(readFileSync(WATCHERS, "utf8")) < WATCHERS_NEEDED) writeFileSync(WATCHERS, `${WATCHERS_NEEDED}`);
 }
 
-/** Makes the machine pass packets on from one cluster's pods to another's. */
-export function forwardPackets(): void {
-  writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+/** Makes the machine pass packets on from one cluster's pods to another's, where their networks are joined. */
+export function forwardPackets(networks: readonly (ServiceNetwork | undefined)[]): void {
+  if (networks.some(isJoined)) writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+  if (networks.includes("dual-stack")) writeFileSync("/proc/sys/net/ipv6/conf/all/forwarding", "1");
 }
 
 /** Makes the machine refuse what pods send to addresses that no cluster has. */
@@ -97,7 +100,7 @@ export interface RealNodeSpec {
   readonly images: readonly string[];
   /** Processors that the kubelet counts; undefined for the machine's. */
   readonly cores: number | undefined;
-  readonly serviceNetwork: "joined" | "alone" | undefined;
+  readonly serviceNetwork: ServiceNetwork | undefined;
   /** Absent: no node, only the service address of the API server for the pods of other clusters. */
   readonly binaries?: NodeBinaries;
   /** Reports whether the node is Ready. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Addresses, type NodeFiles, POD_RANGE } from "./config.ts";
+import { type Addresses, IPV6_RANGES, isJoined, type NodeFiles, POD_RANGE } from "./config.ts";
 import { servicePrograms } from "./service-network.ts";
 
 // The kernel ends the node's namespaces with their first process, so no container, mount, bridge or route outlives
@@ -25,6 +25,15 @@ in_node ip link set lo up
 in_node ip address add ${node}/${prefixLength} dev eth0
 in_node ip link set eth0 up
 in_node ip route add 10.96.0.0/12 via ${api}
+`;
+}
+
+/** Shell that gives the link IPv6 addresses as well, with the ways to the pods of all slots. */
+function ipv6Network({ link, ipv6 }: Addresses): string {
+  return `ip address add ${ipv6.machine}/64 dev ${link} nodad
+ip route add ${ipv6.pods} via ${ipv6.node}
+in_node ip address add ${ipv6.node}/64 dev eth0 nodad
+in_node ip route add ${IPV6_RANGES.pods} via ${ipv6.machine}
 `;
 }
 
@@ -66,7 +75,8 @@ export function nodeScript(files: NodeFiles): string {
   const { directory, clusterDirectory, nodeName, addresses, binaries, images, cores, serviceNetwork } = files;
   const archives = [join(directory, "image.tar"), ...images];
   return `${network(addresses)}
-${serviceNetwork === "joined" ? `in_node ip route add ${POD_RANGE} via ${addresses.api}` : ""}
+${isJoined(serviceNetwork) ? `in_node ip route add ${POD_RANGE} via ${addresses.api}` : ""}
+${serviceNetwork === "dual-stack" ? ipv6Network(addresses) : ""}
 ${cgroups(addresses)}
 ${processors(cores)}
 # Places that containerd and the kubelet insist on.
@@ -90,7 +100,7 @@ in_node "${binaries.kubelet}" \\
   --root-dir="${join(directory, "kubelet")}" \\
   --cert-dir="${join(directory, "pki")}" \\
   --hostname-override="${nodeName}" \\
-  --node-ip="${addresses.node}" &
+  --node-ip="${addresses.node}${serviceNetwork === "dual-stack" ? `,${addresses.ipv6.node}` : ""}" &
 kubelet=$!
 wait "$kubelet"
 `;

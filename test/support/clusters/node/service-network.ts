@@ -8,7 +8,7 @@ const NAMES_NAMESPACE = "kube-system";
 const NAMES_SERVICE = "kube-dns";
 const DNS_PORTS = ["UDP", "TCP"].map((protocol) => ({ name: `dns-${protocol.toLowerCase()}`, port: 53, protocol }));
 
-function kubeProxyConfig({ clusterDirectory, nodeName, addresses }: NodeFiles): string {
+function kubeProxyConfig({ clusterDirectory, nodeName, addresses, serviceNetwork }: NodeFiles): string {
   return JSON.stringify({
     apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
     kind: "KubeProxyConfiguration",
@@ -16,7 +16,7 @@ function kubeProxyConfig({ clusterDirectory, nodeName, addresses }: NodeFiles): 
     clientConnection: { kubeconfig: join(clusterDirectory, "kube-proxy.kubeconfig") },
     hostnameOverride: nodeName,
     detectLocalMode: "ClusterCIDR",
-    clusterCIDR: addresses.pods,
+    clusterCIDR: serviceNetwork === "dual-stack" ? `${addresses.pods},${addresses.ipv6.pods}` : addresses.pods,
     // Leaves the machine's limits as they are.
     conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
     // A pod that calls 127.0.0.1 stays in its own namespace.
@@ -46,7 +46,7 @@ export function writeServiceNetwork(files: NodeFiles): void {
 export function servicePrograms({ directory, binaries: { service }, serviceNetwork }: NodeFiles): string {
   if (serviceNetwork === undefined || service === undefined) return "";
   return `# Pods of one bridge reach each other by a Service's address only if the bridge shows its packets to iptables.
-in_node sh -c 'echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables'
+in_node sh -c 'for each in /proc/sys/net/bridge/bridge-nf-call-ip*tables; do echo 1 >"$each"; done'
 in_node "${service.kubeProxy}" --config="${join(directory, "kube-proxy.json")}" &
 in_node "${service.coredns}" -conf "${join(directory, "Corefile")}" &
 `;

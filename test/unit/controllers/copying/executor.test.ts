@@ -87,6 +87,24 @@ describe("a Service with a traffic distribution that the member does not know", 
     expect([told, message()]).toEqual([[], undefined]);
   });
 
+  test("is created without IP families, too, which the member lacks", async () => {
+    const families = ["Unprocessable", "not configured on this cluster", "spec.ipFamilies[0]"] as const;
+    const ofIpv6: typeof service = { ...service, spec: { ...service.spec, ipFamilies: ["IPv6"] } };
+    const { objects, told, execute } = executing(SERVICES.Service, ofIpv6, { errors: [unknown, families] });
+    await execute("create");
+    const given: readonly ServiceObject[] = objects;
+    expect(distributions(given)).toEqual(["PreferSameZone", undefined, undefined]);
+    expect(given.map(({ spec }) => spec?.ipFamilies)).toEqual([["IPv6"], ["IPv6"], undefined]);
+    expect(told).toEqual([]);
+  });
+
+  test("is told, when it is refused for the same field again", async () => {
+    const { objects, told, execute } = executing(SERVICES.Service, service, { errors: [unknown, unknown] });
+    await execute("create");
+    expect(distributions(objects)).toEqual(["PreferSameZone", undefined]);
+    expect(told).toHaveLength(1);
+  });
+
   test("is changed without it, and then held", async () => {
     const { patches, told, held, copy, execute } = executing(SERVICES.Service, service, { errors: [unknown] });
     await execute("patch");

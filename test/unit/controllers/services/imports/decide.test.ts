@@ -42,7 +42,7 @@ function given(spec: Service["spec"] = {}): { wanted: WantedImport; observed: Ob
   const owner = stored<ServiceImport>(importObject(REF, merged, undefined, HOST), {
     apiVersion: "multicluster.x-k8s.io/v1beta1",
   });
-  const service = derivedService(REF, merged, owner, HOST);
+  const service = derivedService(REF, merged, { owner, isNew: true }, HOST);
   const made = stored<Service>(service, { spec: { ...specOf(service), ...allocated } });
   const content = {
     addressType: "IPv4",
