@@ -82,7 +82,7 @@ export interface ClusterStatus {
   /** Proxies bound to it that have not ended, and those of them that run. */
   readonly unfinishedPods?: number;
   readonly runningPods?: number;
-  /** Requests of this host's pods there. */
+  /** Requests of the unfinished ones. */
   readonly requested?: Readonly<Record<string, string>>;
   /** Requests of other tenants' pods, as last read. */
   readonly requestedByOthers?: Readonly<Record<string, string>>;
@@ -149,7 +149,7 @@ export const clusterStatusSchema: z.ZodType<ClusterStatus> = z
       .array(z.string())
       .describe("Labels of nodes that nodeKinds leaves out because they would make too many kinds.")
       .exactOptional(),
-    requested: resourceList.describe("Requests of this host's pods, as the member has them.").exactOptional(),
+    requested: resourceList.describe("Requests of those that have not ended.").exactOptional(),
     requestedByOthers: resourceList.describe("Requests of other tenants' pods, as last read.").exactOptional(),
     devices: z
       .object({

@@ -25,7 +25,7 @@ import { DependencyController } from "./dependencies/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import { Followers } from "./following/followers.ts";
 import { HomeApiController } from "./home-api/controller.ts";
-import { HostWide } from "./host-wide.ts";
+import { HostWide, waitingElsewhere } from "./host-wide.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
 import type { ControllersOptions } from "./options.ts";
 import { OverflowController } from "./overflow/controller.ts";
@@ -134,7 +134,10 @@ export class Controllers {
     this.#virtualNodes = new VirtualNodeController({
       ...running,
       proxies: allProxies,
-      waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
+      waitingIn: (member) =>
+        this.#delegation.waitingIn(member) +
+        this.#overflow.bindingTo(member) +
+        waitingElsewhere(allProxies.list(), { shard, cluster: registry.cluster(member), now: clock.wall() }),
       kept,
       networkProblem: (name) => networks.problem(name),
       endpoint: (name) => this.#hostWide?.kubelets?.endpoint(name),

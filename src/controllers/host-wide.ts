@@ -1,8 +1,11 @@
-import type { KubeNode, Pod } from "../api/kubernetes.ts";
+import type { Cluster } from "../api/cluster.ts";
+import type { KubeNode, Pod, Stored } from "../api/kubernetes.ts";
+import { isInShard, type Shard } from "../api/shards.ts";
 import { renewMemberTokens } from "../clusters/member-tokens.ts";
 import type { Registry } from "../clusters/registry.ts";
 import type { TokenRenewal } from "../clusters/token-renewal.ts";
 import type { ClusterClient } from "../kube/client.ts";
+import { isBound, isGated, isTerminal } from "../pods/pod-state.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
@@ -26,6 +29,28 @@ import type { TypesController } from "./whole/types-controller.ts";
 
 /** The host's API server as its own pods reach it. */
 const IN_CLUSTER_SERVER = "https://kubernetes.default.svc";
+
+// Other shards withdraw what waits in a member that leaves as soon as they see it.
+const WITHDRAWN_AFTER_MS = 60_000;
+
+/**
+ * Returns how many pods of other shards without a node may have a delegate in a member that leaves. Nobody but their
+ * shard's holder knows where: one that answers is given time, and one that does not is waited for.
+ */
+export function waitingElsewhere(
+  proxies: readonly Stored<Pod>[],
+  {
+    shard,
+    cluster,
+    now,
+  }: { readonly shard: Shard; readonly cluster: Stored<Cluster> | undefined; readonly now: number },
+): number {
+  const ready = cluster?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+  const leftAt = Date.parse(cluster?.metadata.deletionTimestamp ?? "");
+  if (shard.count === 1 || (ready && now - leftAt >= WITHDRAWN_AFTER_MS)) return 0;
+  const isWaiting = (pod: Stored<Pod>): boolean => !isBound(pod) && !isGated(pod) && !isTerminal(pod);
+  return proxies.filter((pod) => !isInShard(shard, pod.metadata.namespace) && isWaiting(pod)).length;
+}
 
 type HostState = NonNullable<ReturnType<RoomOptions["hostState"]>>;
 

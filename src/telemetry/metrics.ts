@@ -39,11 +39,11 @@ export class Metrics {
     const registers = [this.registry];
     // The default precision of 10 ms for event loop lag would cost half of an idle process's CPU.
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
-    // Fewer labels than the counter below: a histogram with all of them has thousands of series per member.
+    // Fewer labels than the counter below: a member with a histogram for each verb has 150 series instead of 100.
     this.#latency = new Histogram({
       name: "legation_api_request_duration_seconds",
       help: "How long requests to API servers took, retries included",
-      labelNames: ["cluster", "verb"],
+      labelNames: ["cluster"],
       buckets: REQUEST_BUCKETS,
       registers,
     });
@@ -103,7 +103,7 @@ export class Metrics {
   }
 
   observeRequest(cluster: string, verb: string, resource: string, code: string, seconds: number): void {
-    this.#latency.observe({ cluster, verb }, seconds);
+    this.#latency.observe({ cluster }, seconds);
     this.#requests.inc({ cluster, verb, resource, code });
   }
 

@@ -98,6 +98,7 @@ export function listProxies(
 ): Promise<Stored<Pod>[]> {
   return listAll(host, pods, {
     labelSelector: OF_PROXIES,
+    dropManagedFields: true,
     signal,
     ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
   });

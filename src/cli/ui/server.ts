@@ -148,7 +148,8 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     const { view, hostName } = viewerOf(request);
     const response = streamTo(request, reply);
     try {
-      const isZipped = /\bgzip\b/.test(String(request.headers["accept-encoding"]));
+      // Without TLS the browser is on this machine.
+      const isZipped = certificate !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
       await new LiveStream(view.take(), response, { clock: realClock, isZipped }).run(hostName);
     } finally {
       view.giveBack();

@@ -31,7 +31,11 @@ export interface FactSources {
 }
 
 /** Reads what a Cluster's node and status say of its member. `trouble`: why nothing is evicted for lost members. */
-export function memberFacts(name: string, trouble: string | undefined, sources: FactSources): NodeFacts {
+export function memberFacts(
+  name: string,
+  trouble: string | undefined,
+  sources: FactSources,
+): Omit<NodeFacts, "requested"> {
   const { registry } = sources;
   const member = registry.member(name);
   const proxies = boundTo(sources.proxies, virtualNodeName(name));
@@ -58,7 +62,6 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
       proxies,
       unfinished,
       running,
-      requested: undefined,
       waiting,
     };
   }
@@ -95,8 +98,6 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     proxies,
     unfinished,
     running,
-    // Before its pods are read, only those count that this controller has sent.
-    requested: member.read ? member.requests.usedIn() : undefined,
     waiting,
     networkProblem: sources.networkProblem(name),
     held: sources.kept.countIn(name),

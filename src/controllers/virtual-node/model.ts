@@ -37,7 +37,7 @@ export interface NodeFacts {
   /** Those of them that have not ended, and those that run. */
   readonly unfinished: number | undefined;
   readonly running: number | undefined;
-  /** Requests of this host's pods in the member. Undefined: not known. */
+  /** What those request that have not ended. */
   readonly requested: Readonly<Record<string, number>> | undefined;
   /** Pods without a node that have, or may have, a delegate in the member or are being bound to it. 0 unless its Cluster is being deleted. */
   readonly waiting: number;

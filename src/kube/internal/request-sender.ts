@@ -106,7 +106,7 @@ export class RequestSender {
     if (this.#closed) socket.destroy();
   }
 
-  /** Closes every connection that is not shared. Requests in flight fail. */
+  /** Ends with its connections, unless these are shared: then requests in flight go on, and no further one begins. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const socket of this.#upgraded) socket.destroy();
@@ -120,6 +120,8 @@ export class RequestSender {
     handler: ExchangeHandler,
   ): void {
     try {
+      // Shared connections are still open then.
+      if (this.#closed) throw new Error("the client was closed");
       const target = { ...request, origin: this.#origin, path: this.#basePath + request.path };
       this.#connections.for(use, identity).dispatch(target, handler);
     } catch (cause) {

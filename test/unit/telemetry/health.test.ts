@@ -31,7 +31,7 @@ test("serves health, readiness with its reason, and metrics", async () => {
     metrics.setLeading(1);
     const { text } = await fetchText(health.port, "/metrics");
     expect(text).toContain('legation_api_requests_total{cluster="west",verb="create",resource="pods",code="201"} 1');
-    expect(text).toContain('legation_api_request_duration_seconds_bucket{le="0.005",cluster="west",verb="create"} 1');
+    expect(text).toContain('legation_api_request_duration_seconds_bucket{le="0.005",cluster="west"} 1');
     expect(text).toContain('workqueue_depth{name="delegation",controller="delegation"} 3');
     expect(text).toContain('legation_reconcile_duration_seconds_count{controller="delegation",outcome="created"} 1');
     expect(text).toContain("legation_leader 1");

@@ -49,6 +49,7 @@ export async function readInstallation(
     clusterName: before.clusterName ?? DEFAULT_HOST_NAME,
     network: before.network,
     mcs,
+    shards: before.shards,
     // The version has a finding of its own.
     version: before.version ?? version,
   });

@@ -6,7 +6,6 @@ import { findAll } from "./found.ts";
 import { useLive } from "./live.ts";
 import { Awaited, Empty, Table, useReading } from "./parts.tsx";
 import { linkTo, type Route } from "./route.ts";
-import { podWorkloads } from "./workload-rows.ts";
 
 const MOST_ROWS = 200;
 const SERVICES_EVERY_MS = 30_000;
@@ -33,17 +32,16 @@ export function FindField({ route }: { route: Route }): JSX.Element {
 
 /** All members, namespaces, nodes, workloads, Services, whole objects and pods that a search finds. */
 export function FindPage({ route }: { route: Route }): JSX.Element {
-  const { members = [], pods, version, whole, isComplete } = useLive();
+  const { members = [], pods, workloads, version, whole, isComplete } = useLive();
   const { value: services = NO_SERVICES, problem } = useReading<readonly NamedService[]>(
     "/api/services",
     undefined,
     SERVICES_EVERY_MS,
   );
   const q = route.query.get("q") ?? "";
-  const workloads = useMemo(() => podWorkloads(pods.values()), [version]);
   const found = useMemo(
-    () => findAll({ members, pods: pods.values(), workloads, services, objects: whole.rows }, q),
-    [workloads, members, services, whole, q],
+    () => findAll({ members, pods: pods.values(), workloads: workloads.list(), services, objects: whole.rows }, q),
+    [version, members, services, whole, q],
   );
   const unsearched = problem !== undefined && <p class="muted">Services are not among them: {problem}</p>;
   if (q.trim() === "") return <Empty isView title="Write a part of a name in “Find anything”" />;

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { HiddenFromUser, LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
 import { type Heard, isOld } from "./freshness.ts";
 import { Rates } from "./rates.ts";
+import { PodWorkloads } from "./workload-rows.ts";
 
 const CONNECT_AGAIN_MS = 2_000;
 const LOOK_EVERY_MS = 1_000;
@@ -14,6 +15,7 @@ export class LiveData implements Heard {
   hostName = "";
   members: readonly MemberRow[] | undefined;
   readonly pods: Map<string, PodRow> = new Map();
+  workloads: PodWorkloads = new PodWorkloads();
   whole: WholeRows = { rows: [], notRead: [] };
   hidden: HiddenFromUser = { members: false };
   /** All pods have arrived once. */
@@ -128,6 +130,7 @@ export class LiveData implements Heard {
         // A list after a cut connection tells of no changes.
         if (message.isFirst) {
           this.pods.clear();
+          this.workloads = new PodWorkloads();
           this.isComplete = false;
         }
         for (const row of message.rows) this.#set(row.uid, row);
@@ -137,7 +140,9 @@ export class LiveData implements Heard {
   }
 
   #set(uid: string, row: PodRow | undefined): void {
-    if (this.isComplete) this.rates.observe(this.pods.get(uid), row, Date.now());
+    const before = this.pods.get(uid);
+    if (this.isComplete) this.rates.observe(before, row, Date.now());
+    this.workloads.set(before, row);
     if (row === undefined) this.pods.delete(uid);
     else this.pods.set(uid, row);
   }

@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<MemberRow>[] = [
     name: "Member",
     width: "15%",
     cell: ({ name }) => (
-      <a href={linkTo(["members", name])} title={name} class="cut">
+      <a href={linkTo(["members", name])} title={name} aria-label={name} class="cut">
         <Cut name={name} />
       </a>
     ),

@@ -11,7 +11,7 @@ import { useLive } from "./live.ts";
 import { Awaited, Choice, NothingDelegated, Search, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
-import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
+import { byKey, jobWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
 
 const FIRST: readonly Column<WorkloadRow>[] = [
   {
@@ -70,13 +70,13 @@ export function useJobs(): { readonly jobs: readonly JobRow[]; readonly problem:
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
-  const { pods, version, isComplete, whole, members } = useLive();
+  const { workloads, version, isComplete, whole, members } = useLive();
   const { q = "", namespace = "", member = "", sort = "" } = Object.fromEntries(route.query);
   const { jobs, problem } = useJobs();
   const all = useMemo(() => {
-    const known = [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)];
+    const known = [...workloads.list(), ...whole.rows.map(wholeWorkload)];
     return [...known, ...jobWorkloads(jobs, known)].sort(byKey);
-    // The map is one and the same: its version tells of changes.
+    // The object is one and the same: its version tells of changes.
   }, [version, whole, jobs]);
   const names = useMemo(() => [...new Set(all.flatMap(({ places }) => [...places.keys()]))].sort(), [all]);
   const isMany = names.length > MOST_COLUMNS;

@@ -20,7 +20,8 @@ test("reads 64 of 200 clusters at a time, and others in place of those that answ
   });
   const request = { queries: [], namespace: "shop", includeObject: "Metadata", timeoutMs: 60_000 } as const;
   const { signal } = new AbortController();
-  void startReadings(clusters, request, { gaps: new Gaps(() => undefined), signal, clock });
+  const answers = startReadings(clusters, request, { gaps: new Gaps(() => undefined), signal, clock });
+  expect(answers).toHaveLength(200);
   await clock.advance(0);
   expect(begun.size).toBe(64);
   for (const name of ["member-3", "member-5"]) begun.get(name)?.resolve(discoveryDocument("/api", []));

@@ -34,7 +34,6 @@ describe("a member that answers", () => {
       proxies: 3,
       unfinished: 3,
       running: 3,
-      requested: {},
       waiting: 0,
       held: 1,
     });
