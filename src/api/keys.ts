@@ -167,6 +167,7 @@ export const VIRTUAL_NODE_TAINT = "legation.dev/virtual-node";
 export const NODE_LABELS_ANNOTATION = "legation.dev/node-labels";
 /** Annotation on a virtual node: taints from its Cluster, as JSON. */
 export const NODE_TAINTS_ANNOTATION = "legation.dev/node-taints";
+/** A virtual node is named `legation-<cluster>`. */
 export const VIRTUAL_NODE_PREFIX = "legation-";
 
 /** Annotation on a member's Secret: when its token expires (RFC 3339). */
@@ -191,6 +192,7 @@ export const MEMBER_UID_PROPERTY = "legation.dev/member-uid";
 /** Annotation on objects that `legation get -o json` prints: the cluster that each was read from. Never stored. */
 export const READ_FROM_ANNOTATION = "access.legation.dev/cluster";
 
+/** Finalizer on a Cluster, until its virtual node and Lease are removed. */
 export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 
 /** Namespace of Legation's own objects, on the host and in members. */
