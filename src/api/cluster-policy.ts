@@ -11,7 +11,6 @@ export interface ClusterTaint {
 /** Limits of what this host's delegates may request of a member. */
 export interface ClusterLimits {
   readonly total?: Readonly<Record<string, string>>;
-  /** Limits of each namespace of the host. */
   readonly perNamespace?: Readonly<Record<string, string>>;
 }
 

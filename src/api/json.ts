@@ -51,7 +51,6 @@ export function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Returns labels or annotations without those that are left out. */
 export function withoutKeys(
   map: Readonly<Record<string, string>> | undefined,
   isLeftOut: (key: string, value: string) => boolean,

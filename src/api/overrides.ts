@@ -51,7 +51,6 @@ const KEPT_FIELDS: ReadonlySet<string> = new Set(FIELDS_NOT_DELEGATED);
 interface PathRules {
   readonly read: (path: string) => string | undefined;
   readonly write: (path: string) => string | undefined;
-  /** The path of the example in messages. */
   readonly example: string;
 }
 

@@ -26,14 +26,12 @@ export function mayBeCopied({ metadata }: Identified): boolean {
   return !(namespace === "default" && name === "kubernetes") && !isImported;
 }
 
-/** A Service of any shape. */
 type AnyService = { readonly spec?: unknown } | JsonObject;
 
 export function isOfServices({ metadata }: Pick<DelegatedType, "metadata">): boolean {
   return metadata.name === "services";
 }
 
-/** Returns the spec of a Service as unchecked fields. */
 export function specOf({ spec }: AnyService): JsonObject {
   return isJsonObject(spec) ? spec : {};
 }

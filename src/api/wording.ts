@@ -1,6 +1,5 @@
 // Words for quantities, the same in messages, events, the command line and the page.
 
-/** Formats a count: `1 pod`, `3 pods`. */
 export function counted(count: number, noun = "pod", plural = `${noun}s`, digits: string = String(count)): string {
   return `${digits} ${count === 1 ? noun : plural}`;
 }

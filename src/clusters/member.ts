@@ -3,18 +3,16 @@ import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
 import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
-import { ALL_NAMESPACES, type Shard } from "../api/shards.ts";
+import { ALL_NAMESPACES } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { candidateOf } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import type { Rest } from "../runtime/reflector.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { confirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
@@ -23,8 +21,8 @@ import { JoinedIdentity, recordedUid } from "./identity.ts";
 import { KnownDevices } from "./known-devices.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
-import type { MemberEvents } from "./member-events.ts";
 import { MemberNodes } from "./member-nodes.ts";
+import type { MemberEvents, MemberOptions } from "./member-options.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
 import { connectionState, isSyncing, type VirtualNode, whyClosed } from "./readiness.ts";
@@ -68,20 +66,7 @@ export class Member {
   #virtualNode: VirtualNode | undefined;
   #candidate: Candidate | undefined;
 
-  constructor(options: {
-    readonly cluster: Stored<Cluster>;
-    readonly client: ClusterClient;
-    readonly hostId: string;
-    /** The namespaces whose objects are read. Default: all. */
-    readonly shard?: Shard;
-    readonly events: Pick<Events<MemberEvents<Member>>, "emit">;
-    /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
-    readonly onIdentity?: (uid: string | undefined) => void;
-    /** Shared by all members, whose foreign usage is read one at a time. */
-    readonly mutex?: Mutex;
-    readonly clock: Clock;
-    readonly log: Logger;
-  }) {
+  constructor(options: MemberOptions<Member>) {
     const { cluster, hostId, shard = ALL_NAMESPACES, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;

@@ -19,7 +19,7 @@ import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, identityKeys, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
 import { Member } from "./member.ts";
-import type { MemberEvents } from "./member-events.ts";
+import type { MemberEvents } from "./member-options.ts";
 
 export interface RegistryEvents extends MemberEvents<Member> {
   /** A Cluster was added, updated or deleted. */

@@ -7,7 +7,6 @@ import { ShardLeases } from "./shard-leases.ts";
 import { planShards } from "./shard-plan.ts";
 
 export interface RunShardsOptions extends Omit<RunWhileLeadingOptions, "shard" | "mayTake" | "onLeading" | "identity"> {
-  /** The number of shards. */
   readonly count: number;
   readonly identity: string;
   /** Called with the number of shards that this process leads. */

@@ -1,6 +1,5 @@
 /** Who holds what, as one replica sees it. */
 export interface ShardView {
-  /** The replica that plans. */
   readonly me: string;
   /** The replicas that run, `me` among them. */
   readonly replicas: readonly string[];

@@ -6,6 +6,7 @@ import { WholeController, type WholeOptions } from "../controllers/whole/whole-c
 import { JobAdapter } from "./jobs/adapter.ts";
 import { JOBS } from "./jobs/type.ts";
 import type { PlaceOptions, WholeInMember, WholeType, WholeWork } from "./type.ts";
+import type { BUILT_IN } from "./types.ts";
 
 /** What adapters need beside what their engines do. */
 export interface AdapterOptions extends WholeOptions {
@@ -24,7 +25,10 @@ export interface RunningType
 
 /** Makes the engines of the built-in types: a line for each. */
 export function runWholeTypes(options: AdapterOptions): readonly RunningType[] {
-  return [running(JOBS, new JobAdapter(options), options)];
+  const engines: Readonly<Record<keyof typeof BUILT_IN, RunningType>> = {
+    jobs: running(JOBS, new JobAdapter(options), options),
+  };
+  return Object.values(engines);
 }
 
 function running<T extends KubeObject, Assignment, Shown, O extends Observed<T, Shown>>(

@@ -1,8 +1,9 @@
 import { JOBS } from "./jobs/type.ts";
 import type { Maker, WholeType } from "./type.ts";
 
-/** The built-in types that members get whole. `adapters.ts` has an engine for each. */
-export const WHOLE_TYPES: readonly WholeType[] = [JOBS];
+/** The built-in types that members get whole. `adapters.ts` does not compile without an engine for each. */
+export const BUILT_IN: Readonly<Record<"jobs", WholeType>> = { jobs: JOBS };
+export const WHOLE_TYPES: readonly WholeType[] = Object.values(BUILT_IN);
 
 /** Returns the built-in type of a group and kind, also of one whose templates make objects of it. */
 export function wholeTypeOf(of: {

@@ -136,7 +136,6 @@ export class Contests<T extends KubeObject> {
   }
 }
 
-/** Names the write of a field to the write guard. */
 function writeOf(field: string): string {
   return `field ${field}`;
 }

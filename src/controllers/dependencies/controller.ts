@@ -20,7 +20,6 @@ import { isUsedByOthers, Users } from "./users.ts";
 
 export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
   readonly family: Family<T>;
-  /** Called when an object, or a copy of it, has changed. */
   readonly onChange?: (name: ObjectName) => void;
   /** Called when `failures` and `membersBeingRead` may have another answer. */
   readonly onState?: () => void;

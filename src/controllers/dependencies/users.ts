@@ -140,7 +140,6 @@ export class Users {
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
-  /** Reports whether an unfinished delegate has it. */
   isMounted({ delegates }: MemberUsers, key: DependencyKey): boolean {
     return delegates.countUnfinished(this.#ofDelegates, key) > 0;
   }

@@ -49,7 +49,6 @@ export class Followers implements PodCopier {
     this.#onRules(follower);
   }
 
-  /** The types whose objects follow pods. */
   get types(): FollowedObjects[] {
     return [...this.#running].map(({ objects }) => objects);
   }

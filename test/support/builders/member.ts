@@ -2,7 +2,7 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
-import type { MemberEvents } from "../../../src/clusters/member-events.ts";
+import type { MemberEvents } from "../../../src/clusters/member-options.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";

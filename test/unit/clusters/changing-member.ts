@@ -2,7 +2,7 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeObject, ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
 import { Member } from "../../../src/clusters/member.ts";
-import type { MemberEvents } from "../../../src/clusters/member-events.ts";
+import type { MemberEvents } from "../../../src/clusters/member-options.ts";
 import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import type { Resource } from "../../../src/kube/resources.ts";

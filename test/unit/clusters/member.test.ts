@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { Member } from "../../../src/clusters/member.ts";
-import type { MemberEvents } from "../../../src/clusters/member-events.ts";
+import type { MemberEvents } from "../../../src/clusters/member-options.ts";
 import type { VirtualNode } from "../../../src/clusters/readiness.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

@@ -136,7 +136,6 @@ export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
   return isBound(proxy) && askedGrace(proxy) === 0;
 }
 
-/** Deletes the member's delegate if the member answers. */
 export function withdraw({ name, reachable, delegate }: MemberView): ActionOf<"delete">[] {
   if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];

@@ -179,7 +179,6 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
     return isHeldBack(found, this.#type) && !this.statuses.hasBegun(found);
   }
 
-  /** Counts the object as it is in the members that get it: no places count it no more. */
   #count(key: ObjectKey, places: readonly ObjectMember[]): void {
     const given = places.filter(({ excluded }) => excluded === undefined);
     const isWaiting = given.some(({ inStep, contested }) => !inStep || contested !== undefined);

@@ -77,7 +77,7 @@ test("reads claims in the namespaces of pods that have some, and asks for no oth
   const client = clientOf(made, { way: viewerOf("shop") });
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
   const podsWith = (spec: object) => ({
-    ...podsOf({ apiVersion: "v1", kind: "Pod", metadata: {}, spec: { containers: [] } }, "Pod"),
+    ...podsOf({ apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "main" }] } }, "Pod"),
     spec: { containers: [], ...spec },
   });
   const workloads = [
