@@ -31,7 +31,11 @@ export interface FactSources {
 }
 
 /** Reads what a Cluster's node and status say of its member. `trouble`: why nothing is evicted for lost members. */
-export function memberFacts(name: string, trouble: string | undefined, sources: FactSources): Omit<NodeFacts, "requested"> {
+export function memberFacts(
+  name: string,
+  trouble: string | undefined,
+  sources: FactSources,
+): Omit<NodeFacts, "requested"> {
   const { registry } = sources;
   const member = registry.member(name);
   const proxies = boundTo(sources.proxies, virtualNodeName(name));

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { MemberRow, PodRow, WarningRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
-import { byReason, memberState, ofShown, troubled, waitingCopies, whyOf } from "../../../../../src/cli/ui/page/summary.ts";
+import {
+  byReason,
+  memberState,
+  ofShown,
+  troubled,
+  waitingCopies,
+  whyOf,
+} from "../../../../../src/cli/ui/page/summary.ts";
 import { podRow } from "../../../../../src/cli/ui/rows.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { memberRow as member } from "./member-row.ts";
