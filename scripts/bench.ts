@@ -41,7 +41,7 @@ const USAGE = `Figures, and whether they meet their targets (docs/performance.md
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
-  npm run bench -- --only shards [--pods 2000]   one controller, and four that share the namespaces
+  npm run bench -- --only shards [--pods 1000]   one controller, and four that share the namespaces
   npm run bench -- --only soak [--pods 9000]
   npm run bench -- --only ui [--pods 5000,20000]   pods that change, rows of the table; needs Chromium
   npm run bench -- --only views [--sizes 1000x100000]   what users see of so many; needs Chromium

@@ -1,7 +1,8 @@
 import { annotationRoomProblem } from "../src/api/annotation-room.ts";
 import type { DelegatedType } from "../src/api/delegated-type.ts";
 import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
-import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
+import { HOST_LABEL, PROXY_LABEL, SLOT_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
+import type { Pod } from "../src/api/kubernetes.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
 import { toProxy, withSlot } from "../src/pods/proxy.ts";
@@ -41,6 +42,9 @@ export function mutatePod(
   const { placement, problems: annotationProblems } = readAnnotations(annotations, {
     proxy: labels?.[PROXY_LABEL] !== undefined,
   });
+  // A label of another namespace's slot, copied with a pod, would hide the pod from its shard.
+  const slotted = (pod: Pod): Pod =>
+    labelsSlots || labels?.[SLOT_LABEL] !== undefined ? withSlot(pod, request.namespace ?? "") : pod;
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...annotationProblems, spec]);
   const wanted = isDelegationWanted(placement, mode);
@@ -48,7 +52,7 @@ export function mutatePod(
     return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
   const problems = wanted ? [...annotationProblems, ...overrideProblems(placement, object.spec)] : annotationProblems;
   if (wanted && isOverflowMode(placement, mode)) {
-    return inTurn(request, mutateOverflow(object, spec, placement, problems), (marked) =>
+    return inTurn(request, mutateOverflow(object, spec, placement, problems, slotted), (marked) =>
       marked.object?.metadata.labels?.[PROXY_LABEL] === undefined ? allowed() : recordRestricted(marked, types),
     );
   }
@@ -66,7 +70,7 @@ export function mutatePod(
   ];
   // Only fields that `toProxy` owns are compared.
   const pod = fieldsOfMarks(object, spec);
-  const proxy = labelsSlots ? withSlot(toProxy(pod), request.namespace ?? "") : toProxy(pod);
+  const proxy = slotted(toProxy(pod));
   const marks = patchedTo(pod, placement.failover === undefined ? proxy : withEndlessTolerations(proxy), warnings);
   return inTurn(request, marks, (marked) => recordRestricted(marked, types));
 }

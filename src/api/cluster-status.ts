@@ -20,7 +20,6 @@ export interface NodeKind {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** A DeviceClass of a member. */
 export interface DeviceClassStatus {
   readonly name: string;
   /** The driver whose devices it selects. Undefined if its expressions do not simply name one. */
@@ -96,7 +95,6 @@ export interface ClusterStatus {
 
 const resourceList = z.record(z.string(), z.string());
 
-/** The schema of `metav1.Condition`. */
 export const conditionSchema: z.ZodType<ClusterCondition> = z.object({
   type: z.string().min(1).max(316),
   status: z.enum(["True", "False", "Unknown"]),
@@ -106,7 +104,6 @@ export const conditionSchema: z.ZodType<ClusterCondition> = z.object({
   observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
 });
 
-/** The schema of a Cluster's status. */
 export const clusterStatusSchema: z.ZodType<ClusterStatus> = z
   .object({
     observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),

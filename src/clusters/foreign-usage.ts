@@ -40,7 +40,6 @@ interface Detail {
   readonly byOwner: Map<string, NodeSums>;
 }
 
-/** Sums of one reading by node. */
 export interface ForeignByNode {
   /** Returns the sum on one node, without the pods of some Jobs of the member and objects of the host's queues, given by uid. */
   on(node: string, without?: Iterable<string>): Amounts;

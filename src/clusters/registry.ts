@@ -18,9 +18,10 @@ import { type FoundKubeconfig, MemberConnections, type RenewableConnection } fro
 import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, identityKeys, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
-import { Member, type MemberEvents } from "./member.ts";
+import { Member } from "./member.ts";
+import type { MemberEvents } from "./member-options.ts";
 
-export interface RegistryEvents extends MemberEvents {
+export interface RegistryEvents extends MemberEvents<Member> {
   /** A Cluster was added, updated or deleted. */
   readonly cluster: [name: string];
   /** Only the Cluster's status changed, which this controller itself writes every few seconds. */

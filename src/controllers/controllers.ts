@@ -16,6 +16,7 @@ import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Reflector, ReflectorEvent } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { proxyWrites } from "../scheduling/memories.ts";
+import { type RunningType, runWholeTypes } from "../whole/adapters.ts";
 import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
@@ -24,7 +25,7 @@ import { DependencyController } from "./dependencies/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import { Followers } from "./following/followers.ts";
 import { HomeApiController } from "./home-api/controller.ts";
-import { HostWide } from "./host-wide.ts";
+import { HostWide, waitingElsewhere } from "./host-wide.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
 import type { ControllersOptions } from "./options.ts";
 import { OverflowController } from "./overflow/controller.ts";
@@ -39,9 +40,7 @@ import { ImportController } from "./services/imports/controller.ts";
 import { ImportRemoval } from "./services/imports/removal.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
-import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
 import { TypesController } from "./whole/types-controller.ts";
-import { WholeController } from "./whole/whole-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -71,7 +70,7 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
-  readonly #wholeJobs: WholeJobs;
+  readonly #whole: readonly RunningType[];
   readonly #types: TypesController;
   readonly #hostWide: HostWide | undefined;
   readonly #imports: ImportController | ImportRemoval;
@@ -135,7 +134,10 @@ export class Controllers {
     this.#virtualNodes = new VirtualNodeController({
       ...running,
       proxies: allProxies,
-      waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
+      waitingIn: (member) =>
+        this.#delegation.waitingIn(member) +
+        this.#overflow.bindingTo(member) +
+        waitingElsewhere(allProxies.list(), { shard, cluster: registry.cluster(member), now: clock.wall() }),
       kept,
       networkProblem: (name) => networks.problem(name),
       endpoint: (name) => this.#hostWide?.kubelets?.endpoint(name),
@@ -177,8 +179,8 @@ export class Controllers {
     });
     const { podRules: rules } = this.#delegation.placementState;
     const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
-    this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
-    this.#wholeJobs.follow(running.events);
+    this.#whole = runWholeTypes(whole);
+    for (const type of this.#whole) type.follow(running.events);
     this.#types = new TypesController({ ...whole, everywhere: options.host, proxies, followers });
     if (isFirst(shard)) {
       this.#hostWide = new HostWide({
@@ -195,7 +197,7 @@ export class Controllers {
           return known && { ...this.#delegation.placementObjects(), claims: known, followed: followers.types };
         },
         complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
-        wholeJobs: this.#wholeJobs,
+        whole: this.#whole,
         types: this.#types,
       });
     }
@@ -223,7 +225,7 @@ export class Controllers {
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
       await yieldToEventLoop();
     }
-    this.#wholeJobs.start();
+    for (const type of this.#whole) type.start();
     this.#hostWide?.start();
     this.#imports.start();
     this.#podEvents?.start();
@@ -238,7 +240,7 @@ export class Controllers {
     await this.#imports.stop();
     await this.#hostWide?.stop();
     await this.#types.stop();
-    await this.#wholeJobs.stop();
+    for (const type of this.#whole) await type.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();
     await this.#delegation.stop();

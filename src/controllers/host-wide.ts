@@ -1,13 +1,17 @@
-import type { KubeNode, Pod } from "../api/kubernetes.ts";
+import type { Cluster } from "../api/cluster.ts";
+import type { KubeNode, Pod, Stored } from "../api/kubernetes.ts";
+import { isInShard, type Shard } from "../api/shards.ts";
 import { renewMemberTokens } from "../clusters/member-tokens.ts";
 import type { Registry } from "../clusters/registry.ts";
 import type { TokenRenewal } from "../clusters/token-renewal.ts";
 import type { ClusterClient } from "../kube/client.ts";
+import { isBound, isGated, isTerminal } from "../pods/pod-state.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { RunningType } from "../whole/adapters.ts";
 import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import type { ControllersOptions } from "./options.ts";
@@ -17,15 +21,36 @@ import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController, type RoomOptions } from "./queues/room-controller.ts";
-import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
+import { objectsInMember, workOfObject } from "./queues/whole-work.ts";
 import { RelayController } from "./relays/controller.ts";
 import type { Kubelets } from "./virtual-node/model.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
-import type { WholeJobs } from "./whole/jobs/adapter.ts";
 import type { TypesController } from "./whole/types-controller.ts";
 
 /** The host's API server as its own pods reach it. */
 const IN_CLUSTER_SERVER = "https://kubernetes.default.svc";
+
+// Other shards withdraw what waits in a member that leaves as soon as they see it.
+const WITHDRAWN_AFTER_MS = 60_000;
+
+/**
+ * Returns how many pods of other shards without a node may have a delegate in a member that leaves. Nobody but their
+ * shard's holder knows where: one that answers is given time, and one that does not is waited for.
+ */
+export function waitingElsewhere(
+  proxies: readonly Stored<Pod>[],
+  {
+    shard,
+    cluster,
+    now,
+  }: { readonly shard: Shard; readonly cluster: Stored<Cluster> | undefined; readonly now: number },
+): number {
+  const ready = cluster?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+  const leftAt = Date.parse(cluster?.metadata.deletionTimestamp ?? "");
+  if (shard.count === 1 || (ready && now - leftAt >= WITHDRAWN_AFTER_MS)) return 0;
+  const isWaiting = (pod: Stored<Pod>): boolean => !isBound(pod) && !isGated(pod) && !isTerminal(pod);
+  return proxies.filter((pod) => !isInShard(shard, pod.metadata.namespace) && isWaiting(pod)).length;
+}
 
 type HostState = NonNullable<ReturnType<RoomOptions["hostState"]>>;
 
@@ -45,7 +70,7 @@ export interface HostWideOptions extends ControllerOptions, Pick<ControllersOpti
     ...asked: Parameters<RoomOptions["hostState"]>
   ) => Omit<HostState, "clusters" | "nodes" | "proxies"> | undefined;
   readonly complete: RoomOptions["complete"];
-  readonly wholeJobs: Pick<WholeJobs, "inMember" | "objects">;
+  readonly whole: readonly Pick<RunningType, "inMember" | "work">[];
   readonly types: Pick<TypesController, "queuedObjects">;
 }
 
@@ -63,7 +88,7 @@ export class HostWide {
   readonly #serving: NodeServing | undefined;
 
   constructor(options: HostWideOptions) {
-    const { registry, events, proxies, nodes, homeApiServer, wholeJobs, types, clock, log } = options;
+    const { registry, events, proxies, nodes, homeApiServer, whole, types, clock, log } = options;
     this.#tokens = renewMemberTokens(options);
     this.#profiles = new ClusterProfileController({
       ...options,
@@ -81,7 +106,7 @@ export class HostWide {
       ...options,
       flavors,
       wholeInMember: (cluster) => [
-        ...wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
+        ...whole.flatMap((type) => type.inMember(cluster)),
         ...types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
       ],
     });
@@ -96,7 +121,7 @@ export class HostWide {
         return known && { ...known, clusters: registry.clusters(), nodes: nodes.list(), proxies: proxies.list() };
       },
       wholeWork: () => [
-        ...wholeJobs.objects().map(workOfJob),
+        ...whole.flatMap((type) => type.work()),
         ...types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
       ],
     });

@@ -44,7 +44,6 @@ export function reflectProxies({ host, onEvent, clock, log }: ProxiesOptions): R
   });
 }
 
-/** Returns a namespace's place on a node. */
 export function placeOf(namespace: string | undefined, nodeName: string | undefined): string {
   return `${namespace ?? ""}/${nodeName ?? ""}`;
 }

@@ -7,7 +7,6 @@ import { ShardLeases } from "./shard-leases.ts";
 import { planShards } from "./shard-plan.ts";
 
 export interface RunShardsOptions extends Omit<RunWhileLeadingOptions, "shard" | "mayTake" | "onLeading" | "identity"> {
-  /** The number of shards. */
   readonly count: number;
   readonly identity: string;
   /** Called with the number of shards that this process leads. */
@@ -47,8 +46,9 @@ export async function runShards(options: RunShardsOptions, signal: AbortSignal):
       try {
         await board.read(ended);
         const holders = board.holders(count).map((holder, index) => (leading.has(index) ? me : holder));
-        const { take, give } = planShards({ me, replicas: [...new Set([me, ...board.replicas(count)])], holders });
-        wanted = new Set(take);
+        const { take, keep, give } = planShards({ me, replicas: [...new Set([me, ...board.replicas(count)])], holders });
+        // A process that was killed leads again at once under its name.
+        wanted = new Set([...take, ...keep]);
         for (const index of give) giving.get(index)?.abort(new Error("another replica takes the shard"));
       } catch (err) {
         if (!ended.aborted) log.warn({ err }, "the Leases of shards cannot be read");

@@ -60,7 +60,6 @@ export async function runWhileLeading(
     clock,
     log,
     onStartedLeading: () => {
-      onLeading?.(true);
       starting = startInTurn().catch((error: unknown) => {
         if (!ended.aborted) log.error({ err: error }, "controllers did not start");
         failed.abort(error);
@@ -76,6 +75,7 @@ export async function runWhileLeading(
 
   async function startInTurn(): Promise<RunningControllers> {
     const earlier = await awaitTurn(options, ended);
+    onLeading?.(true);
     const made = options.controllers(() => elector.leftMs());
     const election = {
       get leaderless() {

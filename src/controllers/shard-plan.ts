@@ -1,6 +1,5 @@
 /** Who holds what, as one replica sees it. */
 export interface ShardView {
-  /** The replica that plans. */
   readonly me: string;
   /** The replicas that run, `me` among them. */
   readonly replicas: readonly string[];
@@ -10,6 +9,7 @@ export interface ShardView {
 
 export interface ShardPlan {
   readonly take: readonly number[];
+  readonly keep: readonly number[];
   readonly give: readonly number[];
 }
 
@@ -29,5 +29,6 @@ export function planShards({ me, replicas, holders }: ShardView): ShardPlan {
   // Replicas that start together begin at different shards.
   const start = free.length === 0 ? 0 : rank % free.length;
   const turned = [...free.slice(start), ...free.slice(0, start)];
-  return { take: turned.slice(0, Math.max(0, share - mine.length)), give: mine.slice(share) };
+  const take = turned.slice(0, Math.max(0, share - mine.length));
+  return { take, keep: mine.slice(0, share), give: mine.slice(share) };
 }

@@ -151,7 +151,6 @@ export function namingField(kind: DependencyKind): string | undefined {
   return fields[0];
 }
 
-/** Reports whether objects of the kind have no namespace. */
 export function isClass(kind: DependencyKind): boolean {
   return !DEPENDENCIES[kind].resource.namespaced;
 }

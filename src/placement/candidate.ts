@@ -37,7 +37,6 @@ export interface Candidate {
   readonly nodesFor?: (needs: NodeRequirements) => NodeFit;
 }
 
-/** A reason not to give a pod to a member. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out, or what the pod needs cannot be there
   | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas

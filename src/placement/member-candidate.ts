@@ -74,8 +74,12 @@ export function candidateOf(facts: MemberFacts): Candidate {
   return {
     name: cluster.metadata.name ?? "",
     labels: cluster.metadata.labels ?? {},
-    ...defined({ closed, foreign, admits: namespaceSelector && selectorOf(namespaceSelector) }),
-    ...defined({ limits: limits && limitAmounts(limits) }),
+    ...defined({
+      closed,
+      foreign,
+      admits: namespaceSelector && selectorOf(namespaceSelector),
+      limits: limits && limitAmounts(limits),
+    }),
     ...(overdue ? { overdue } : {}),
     ...(taints.length === 0 ? {} : { taints }),
     ...known,

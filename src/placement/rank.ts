@@ -139,6 +139,20 @@ function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]
   return { name, overdue, scores, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
 }
 
+/** Explains why the other members that fit do not get the pod. */
+export function behindBest(
+  input: RankInput,
+  { fitting }: Ranking,
+  best: string,
+): { readonly cluster: string; readonly reason: string; readonly message: string }[] {
+  const better = input.candidates.find(({ name }) => name === best);
+  return input.candidates.flatMap((candidate) => {
+    const { name: cluster } = candidate;
+    if (better === undefined || cluster === best || !fitting.includes(cluster)) return [];
+    return [{ cluster, reason: "LessPreferred", message: whyBehind(input, candidate, better) }];
+  });
+}
+
 export function whyBehind(input: RankInput, candidate: Candidate, better: Candidate): string {
   const { requests, requestsIn, rules = [] } = input;
   const own = scoreOf(candidate, requestsIn?.(candidate) ?? requests, rules);

@@ -1,4 +1,5 @@
 import type { ApiMode } from "../api/annotations.ts";
+import { defined } from "../api/defined.ts";
 import type { HomeAddress } from "../api/home-address.ts";
 import type { Container, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
 
@@ -167,8 +168,7 @@ function withHostCredentials(
         secretName: name,
         // The Secret has more keys than the ConfigMap.
         items: items ?? [{ key: CA_KEY, path: CA_KEY }],
-        ...(defaultMode === undefined ? {} : { defaultMode }),
-        ...(optional === undefined ? {} : { optional }),
+        ...defined({ defaultMode, optional }),
       },
     };
   }

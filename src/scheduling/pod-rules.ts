@@ -115,7 +115,6 @@ export class PodRules {
     return this.#namespace(metadata) !== undefined;
   }
 
-  /** Returns the labels of an opted-in namespace. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined {
     const namespace = this.#namespace({ namespace: name });
     return namespace && (namespace.metadata.labels ?? {});

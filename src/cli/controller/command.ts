@@ -218,7 +218,7 @@ export const command: Equip = equipped({
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     virtualNodePods: z.enum(NODE_PODS).default("none"),
     notPlacedReason: z.enum(NOT_PLACED_REASONS).default("NotPlaced"),
-    shards,
+    shards: shards.default(1),
     logLevel,
   })
     .refine(

@@ -26,7 +26,6 @@ export interface MemberRoom {
   readonly allocatable: number;
 }
 
-/** The status of a member. */
 export interface MemberStatus {
   readonly name: string;
   /** Status of the Ready condition of the Cluster, or of its node if that is not Ready. Unknown without a report. */
@@ -49,7 +48,6 @@ export interface MemberStatus {
   readonly created: string | undefined;
 }
 
-/** The host's objects of members. */
 export type HostMembers = Pick<HostState, "clusters" | "nodes">;
 
 /** The status of all members, and of the proxies without a member. */
@@ -173,7 +171,6 @@ function removalOf({ metadata, status }: Stored<Cluster>): string | undefined {
   return kept === undefined ? "is being removed" : `is being removed: ${kept.message}`;
 }
 
-/** Returns a member's readiness by its Cluster and its node. */
 export function readinessOf(
   { status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,

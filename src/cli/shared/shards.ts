@@ -13,5 +13,4 @@ export const shards: z.ZodType<number> = z.coerce
   .number()
   .int({ error: "is no whole number" })
   .min(1, { error: "must be 1 or more" })
-  .max(MOST_SHARDS, { error: `must be ${MOST_SHARDS} or less` })
-  .default(1);
+  .max(MOST_SHARDS, { error: `must be ${MOST_SHARDS} or less` });

@@ -29,7 +29,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     "webhook --kubeconfig host.yaml --listen 127.0.0.1:9443": "outside a cluster",
     "webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key": "with a certificate of cert-manager's",
   },
-  input: servingInput.and(z.object({ shards })),
+  input: servingInput.and(z.object({ shards: shards.default(1) })),
   run: async (options, session) => {
     const log = createLogger({ level: options.logLevel });
     const { client } = await session.connect(options, "host");

@@ -16,6 +16,7 @@ import type { ControllerEvents } from "../events.ts";
 import { AgentAdmission } from "./admission.ts";
 import { trusted } from "./authority.ts";
 import { ControllerAccess } from "./controller-access.ts";
+import { FirstHub } from "./first-hub.ts";
 import { HubKeeper, type HubServing } from "./hub-keeper.ts";
 import { UserAccess } from "./user-access.ts";
 
@@ -48,6 +49,7 @@ export class AgentController implements Gatekeeper {
   readonly #options: AgentControllerOptions;
   readonly #abort = new AbortController();
   readonly #hub: HubKeeper;
+  readonly #firstHub: FirstHub;
   readonly #admission: AgentAdmission;
   readonly #controllerAccess: ControllerAccess;
   readonly #userAccess: UserAccess;
@@ -58,6 +60,7 @@ export class AgentController implements Gatekeeper {
     this.#options = options;
     const { events, registry } = options;
     const running = { ...options, signal: this.#abort.signal };
+    this.#firstHub = new FirstHub(options);
     this.#hub = new HubKeeper({
       ...running,
       serving: options.hub,
@@ -108,12 +111,13 @@ export class AgentController implements Gatekeeper {
     this.#abort.abort();
     this.#userAccess.stop();
     await this.#hub.stop();
+    await this.#firstHub.stop();
   }
 
   /** Returns how a member with an agent is reached. */
   connectionOf(name: string): AgentConnection {
     return {
-      dial: (signal) => this.#hub.dial(name, signal),
+      dial: (signal) => (isFirst(this.#options.shard) ? this.#hub : this.#firstHub).dial(name, signal),
       onUselessCredentials: () => {
         if (this.#controllerAccess.refused(name)) this.#hub.hub?.askForCredentials(name, "host");
       },

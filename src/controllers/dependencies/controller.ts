@@ -20,13 +20,11 @@ import { isUsedByOthers, Users } from "./users.ts";
 
 export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
   readonly family: Family<T>;
-  /** Called when an object, or a copy of it, has changed. */
   readonly onChange?: (name: ObjectName) => void;
   /** Called when `failures` and `membersBeingRead` may have another answer. */
   readonly onState?: () => void;
 }
 
-/** The objects that a pod names. */
 interface Named {
   /** Members that pods of other groups confine an object to, and the reason to tell in all others. */
   readonly homes: readonly { readonly members: readonly string[]; readonly message: string }[];

@@ -115,7 +115,6 @@ export class Users {
     return this.#proxies.byIndex(this.#ofProxies.name, useOn("", key)).map(({ metadata }) => objectKey(metadata));
   }
 
-  /** Returns the copies whose users changed. */
   place(proxy: Stored<Pod>, member: string, now: number): readonly CopyRef[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
@@ -125,7 +124,6 @@ export class Users {
     return [...before, ...copies.map(copyRef)];
   }
 
-  /** Returns the copies that the pod was on its way to. */
   forget(uid: string): readonly CopyRef[] {
     this.#placedAt.delete(uid);
     return this.#placed.delete(uid).map(copyRef);
@@ -142,7 +140,6 @@ export class Users {
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
-  /** Reports whether an unfinished delegate has it. */
   isMounted({ delegates }: MemberUsers, key: DependencyKey): boolean {
     return delegates.countUnfinished(this.#ofDelegates, key) > 0;
   }

@@ -89,7 +89,6 @@ export type Action =
   /** JSON merge patch of metadata and spec. */
   | { readonly type: "patchNode"; readonly patch: object }
   | { readonly type: "patchNodeStatus"; readonly patch: { readonly status: Pick<NodeStatus, "declaredFeatures"> } }
-  /** Patches the status with the endpoint alone. */
   | { readonly type: "patchNodeEndpoint"; readonly patch: object }
   | { readonly type: "renewLease"; readonly nodeUid: string }
   | { readonly type: "patchClusterStatus"; readonly status: object }

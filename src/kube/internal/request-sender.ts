@@ -40,7 +40,6 @@ export interface SentRequest {
   readonly upgrade?: string;
 }
 
-/** A handler of one exchange. */
 export interface ExchangeHandler extends Dispatcher.DispatchHandler {
   /** Ends an exchange that could not begin. */
   refuse(cause: Error): void;

@@ -27,6 +27,8 @@ export interface ConnectOptions {
   readonly dial?: Dial | undefined;
 }
 
+// Lists take turns with the namespaces of other requests. No namespace has such a name.
+const LISTS = "/lists";
 // Delays before a read without a connection is retried. The caller's backoff handles longer outages.
 const RECONNECT_DELAYS_MS = [50, 250];
 // Byte budget of an untrusted server's responses in flight. A page of 500 pods has about 5 MB.
@@ -46,7 +48,6 @@ export class Transport {
   readonly #bucket: TokenBucket;
   /** Callbacks that end the waits between two attempts. */
   readonly #waking = new Set<() => void>();
-  /** Byte budget of the responses in flight. */
   readonly arriving: ByteBudget;
 
   constructor(options: ConnectOptions) {
@@ -242,7 +243,9 @@ export class Transport {
     endsAt: number,
   ): Promise<{ readonly queuedMs: number; readonly release: () => void }> {
     if (request.outOfTurn === true) return { queuedMs: 0, release: () => undefined };
-    const { timeoutMs, namespace = "" } = request;
+    const { timeoutMs } = request;
+    // A list's next page would wait for all that a start writes.
+    const namespace = request.verb === "list" ? LISTS : (request.namespace ?? "");
     const release = (): void => this.#slots.release({ namespace });
     const granted = Promise.withResolvers<void>();
     const waiter = { namespace, granted: granted.resolve };

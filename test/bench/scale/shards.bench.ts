@@ -6,7 +6,7 @@ import { type Program, withController } from "./controller-process.ts";
 import { type Fleet, fleetOf } from "./fleet.ts";
 
 export interface ShardsOptions extends Program {
-  /** Pods that are created at once. */
+  /** Pods that are created at once, for each controller: each process compiles its code by itself. */
   readonly pods: number;
   readonly onProgress: (line: string) => void;
 }
@@ -21,6 +21,7 @@ interface Result {
 
 const REPLICAS = 4;
 const MEMBERS = 4;
+const BATCH = 20;
 const NAMESPACES = Array.from({ length: 64 }, (_, number) => `team-${number}`);
 const PATIENCE_MS = 600_000;
 // The code of each process is compiled by then.
@@ -58,16 +59,17 @@ export async function benchShards({ pods, onProgress, ...program }: ShardsOption
 
 function measure(fleet: Fleet, replicas: number, { pods, onProgress, ...program }: ShardsOptions): Promise<Result> {
   const { host, members } = fleet;
+  const count = pods * replicas;
   const metadata = { labels: { "legation.dev/delegation": "all" } };
   for (const name of NAMESPACES)
     for (const cluster of [host, ...members]) {
       cluster.put("namespaces", { metadata: { name, ...(cluster === host ? metadata : {}) } });
     }
-  const create = (prefix: string, count: number): void => {
-    for (let index = 0; index < count; index += 1) {
-      const namespace = NAMESPACES[index % NAMESPACES.length] ?? "";
-      const made = fleet.pod(`${prefix}-${index}`, namespace);
-      host.put("pods", made);
+  const create = async (prefix: string, many: number): Promise<void> => {
+    for (let index = 0; index < many; index += 1) {
+      host.put("pods", fleet.pod(`${prefix}-${index}`, NAMESPACES[index % NAMESPACES.length]));
+      // Watches are served meanwhile, as by a real API server.
+      if (index % BATCH === 0) await sleep(1);
     }
   };
   const flags = Array.from({ length: replicas }, (_, number) => [
@@ -82,24 +84,24 @@ function measure(fleet: Fleet, replicas: number, { pods, onProgress, ...program 
     async ({ pids, bound }) => {
       await until(() => isShared(fleet, replicas));
       const warm = WARM_PODS * replicas;
-      create("warm", warm);
+      await create("warm", warm);
       await until(() => bound() === warm);
       await sleep(REST_MS);
-      onProgress(`${replicas} of ${replicas} shards are led, ${pods} pods are created`);
+      onProgress(`${replicas} of ${replicas} shards are led, ${count} pods are created`);
       const before = pids.map(cpuMs);
       const servers = process.cpuUsage();
       const begun = performance.now();
-      create("pod", pods);
-      await until(() => bound() === warm + pods);
+      await create("pod", count);
+      await until(() => bound() === warm + count);
       const seconds = (performance.now() - begun) / 1000;
       const used = pids.map((pid, at) => cpuMs(pid) - (before[at] ?? 0));
       const { user, system } = process.cpuUsage(servers);
       onProgress(`processor of each: ${used.join(", ")} ms in ${seconds.toFixed(1)} s`);
       return {
-        perSecond: pods / seconds,
-        busiestMs: Math.max(...used) / pods,
-        replicasMs: used.reduce((sum, one) => sum + one, 0) / pods,
-        serversMs: (user + system) / 1000 / pods,
+        perSecond: count / seconds,
+        busiestMs: Math.max(...used) / count,
+        replicasMs: used.reduce((sum, one) => sum + one, 0) / count,
+        serversMs: (user + system) / 1000 / count,
       };
     },
     flags,

@@ -137,7 +137,7 @@ test.each(EXPRESSIONS)("queries existing series and labels: %s", async (_, expr)
 });
 
 test("alerts on all queues of Legation's own controllers, and no others", () => {
-  const sources = globSync("src/{clusters,controllers,copies}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
+  const sources = globSync("src/{clusters,controllers,copies,whole}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
     read(file),
   );
   // A copier is named by its user or by its family of kinds.

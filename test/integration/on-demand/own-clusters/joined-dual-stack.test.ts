@@ -9,10 +9,9 @@ import { clientOf } from "../../../support/harness/clients.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { inPhase, podThat } from "../../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../../support/harness/wait.ts";
-import { legation } from "../../../support/legation/cli.ts";
 import { legationOn } from "../../../support/legation/process.ts";
-import { startLegation } from "../../../support/legation/start.ts";
 import { installMcsApi, serviceExportsIn, serviceImports } from "../../../support/services/mcs-api.ts";
+import { startWithMcs } from "../../../support/services/mcs-clusters.ts";
 
 const PATIENT = { timeoutMs: 60_000 };
 const BOTH = { apiServerFlags: ["--service-cluster-ip-range=10.96.0.0/16,fd00:96::/112"] };
@@ -31,21 +30,10 @@ beforeAll(async () => {
   clusters = await startClusters({ names: ALL, clusters: own });
   afterFile(() => clusters.stop());
   await Promise.all(ALL.map((name) => installMcsApi(clusters.get(name))));
-  const host = clusters.get("host");
-  const members = Object.fromEntries(MEMBERS.map((name) => [name, clusters.get(name)]));
-  const running = await startLegation({ host, members, restart: true });
-  afterFile(() => running.stop());
+  await startWithMcs(clusters, MEMBERS);
   const clientsByName = ALL.map((name) => [name, clientOf(clusters.get(name))] as const);
   clients = Object.fromEntries(clientsByName) as typeof clients;
   for (const [, client] of clientsByName) afterFile(() => client.close());
-  const given = `--kubeconfig=${host.kubeconfig}`;
-  await legation(["install", given, "--network=corp", "--mcs"]);
-  for (const name of MEMBERS) {
-    const member = `--member-kubeconfig=${clusters.get(name).kubeconfig}`;
-    await legation(["join", name, given, member, "--network=corp"]);
-  }
-  await running.controller.stop();
-  await running.controller.start();
   return cleanUpFile;
 }, 600_000);
 

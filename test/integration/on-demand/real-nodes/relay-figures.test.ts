@@ -2,14 +2,14 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { beforeAll, expect, test } from "vitest";
 import type { Pod } from "../../../../src/api/kubernetes.ts";
-import { endpointSlices, pods, services } from "../../../../src/kube/resources.ts";
+import { endpointSlices, nodes, pods, services } from "../../../../src/kube/resources.ts";
 import { conditionOf } from "../../../../src/pods/pod-state.ts";
-import { rssMb } from "../../../bench/process-usage.ts";
+import { cpuMs, differenceOf, rssMb, usageOf } from "../../../bench/process-usage.ts";
 import { afterFile } from "../../../support/harness/after-file.ts";
 import { podThat } from "../../../support/harness/pods-of.ts";
-import { onRealNodes } from "../../../support/harness/real-nodes.ts";
+import { onRealNodes, type Place } from "../../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
-import { installRelay, type RelayReplica, relayReplica } from "../../../support/legation/relay.ts";
+import { installRelay, type RelayReplica, relayReplica, runMemberRelay } from "../../../support/legation/relay.ts";
 import { StreamingKubectl } from "../../../support/streams/kubectl.ts";
 import { ask, LARGE, open, WEB_PORTS, webPod } from "../../../support/streams/web-server.ts";
 
@@ -72,10 +72,10 @@ async function requestMs({ host, port }: Way): Promise<string> {
 }
 
 /** Opens streams, each of which sends a line a second and gets it back. */
-async function openStreams(port: number): Promise<Disposable> {
+async function openStreams({ host, port }: Way): Promise<Disposable> {
   const held: Socket[] = [];
   for (let index = 0; index < STREAMS; index += 1) {
-    const socket = await open(port);
+    const socket = await open(port, host);
     socket.write("x\n");
     await once(socket, "data");
     socket.resume();
@@ -91,34 +91,77 @@ async function openStreams(port: number): Promise<Disposable> {
   };
 }
 
+type Row = readonly (string | number)[];
+
+async function compare(ways: readonly Way[]): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [name, measure] of [
+    ["connections/s", connectionsPerSecond],
+    ["MB/s on one stream", megabytesPerSecond],
+    ["ms of a request, P50 / P99", requestMs],
+  ] as const) {
+    const row: (string | number)[] = [name];
+    for (const way of ways) row.push(await measure(way));
+    rows.push(row);
+  }
+  return rows;
+}
+
+function print(rows: readonly Row[]): void {
+  for (const row of rows)
+    process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
+}
+
 onRealNodes((realNodes) => {
   let relay: RelayReplica;
-  const ports = new Map<string, number>();
+  let place: Place;
+  let plain: Place;
   let forward: StreamingKubectl;
   let podIP: string;
+
+  /** Makes a Service of pods with its label, and one that is relayed to it. Resolves to the relay's ports, by name. */
+  async function relayed(name: string): Promise<ReadonlyMap<string, number>> {
+    const { client, namespace } = place;
+    const own = { selector: { app: name }, ports: [...WEB_PORTS], publishNotReadyAddresses: true };
+    await client.create(services, { metadata: { name, namespace }, spec: own });
+    const far = { name: `far-${name}`, namespace, annotations: { "legation.dev/relay": name } };
+    const spec = { ports: WEB_PORTS.map((one) => ({ name: one.name, port: one.port })) };
+    await client.create(services, { metadata: far, spec });
+    const slice = { namespace, name: `far-${name}-relay-ipv4` };
+    const found = await eventually(() => client.find(endpointSlices, slice), PATIENT);
+    return new Map(found.ports?.map(({ name: port = "", port: number = 0 }) => [port, number]));
+  }
+
+  /** Runs the web server's pod. Resolves to its address. */
+  async function run({ client, namespace }: Place): Promise<string> {
+    await client.create(pods, webPod(namespace, "web-0"));
+    const isReady = (pod: Pod): boolean => conditionOf(pod, "Ready")?.status === "True";
+    return (await podThat(client, namespace, "web-0", isReady, PATIENT)).status?.podIP ?? "";
+  }
+
+  /** Milliseconds of processor time that 100 MB on one stream take, by process. */
+  async function processorTime(way: Way): Promise<Row[]> {
+    const { legation, inMember } = realNodes();
+    const usage = usageOf({ host: legation.host, members: [inMember(place).cluster], legation });
+    const all = (): Record<string, number> => ({ ...usage(), "the host's relay": cpuMs(relay.process.pid ?? 0) });
+    const before = all();
+    await megabytesPerSecond(way);
+    return Object.entries(differenceOf(all(), before)).map(([name, ms]) => [name, ms / ((ROUNDS * LARGE) / 1e8)]);
+  }
+
+  async function answers({ host, port }: Way): Promise<void> {
+    await eventuallyPasses(async () => expect((await ask(port, "/name", undefined, host)).status).toBe(200), PATIENT);
+  }
 
   beforeAll(async () => {
     const { legation } = realNodes();
     await installRelay(legation.host, ["192.0.2.1"]);
-    const { client, namespace, cluster } = (await realNodes().places({ onFinished: afterFile })).delegating;
-    const annotations = { "legation.dev/relay": "web" };
-    const selector = { app: "web" };
-    await client.create(services, { metadata: { name: "web", namespace }, spec: { selector, ports: [...WEB_PORTS] } });
-    const spec = { ports: WEB_PORTS.map(({ name, port }) => ({ name, port })) };
-    await client.create(services, { metadata: { name: "far-web", namespace, annotations }, spec });
-    await client.create(pods, webPod(namespace, "web-0"));
-    const isReady = (pod: Pod): boolean => conditionOf(pod, "Ready")?.status === "True";
-    podIP = (await podThat(client, namespace, "web-0", isReady, PATIENT)).status?.podIP ?? "";
+    ({ delegating: place, plain } = await realNodes().places({ onFinished: afterFile }));
+    podIP = await run(place);
     relay = await relayReplica(legation, LOOPBACK);
     await relay.process.start();
-    const slice = await eventually(
-      () => client.find(endpointSlices, { namespace, name: "far-web-relay-ipv4" }),
-      PATIENT,
-    );
-    for (const { name = "", port = 0 } of slice.ports ?? []) ports.set(name, port);
-    await eventuallyPasses(async () => expect((await ask(ports.get("http") ?? 0, "/name")).status).toBe(200), PATIENT);
-    forward = new StreamingKubectl(["-n", namespace, "port-forward", "pod/web-0", ":8080"], {
-      kubeconfig: cluster.kubeconfig,
+    forward = new StreamingKubectl(["-n", place.namespace, "port-forward", "pod/web-0", ":8080"], {
+      kubeconfig: place.cluster.kubeconfig,
       transport: "SPDY",
       timeoutMs: 600_000,
     });
@@ -126,27 +169,47 @@ onRealNodes((realNodes) => {
   }, 300_000);
 
   test("measures the relay beside kubectl port-forward and a connection to the pod", async () => {
+    const ports = await relayed("web");
     const [, forwarded] = await forward.says(/127\.0\.0\.1:(\d+)/);
-    const relayed = { host: LOOPBACK, port: ports.get("http") ?? 0 };
-    const ways = [relayed, { host: LOOPBACK, port: Number(forwarded) }, { host: podIP, port: 8080 }];
+    const way = { host: LOOPBACK, port: ports.get("http") ?? 0 };
+    await answers(way);
+    const rows = await compare([way, { host: LOOPBACK, port: Number(forwarded) }, { host: podIP, port: 8080 }]);
+    rows.push(...(await processorTime(way)));
     const memory = (): number => rssMb(relay.process.pid ?? 0);
-    const rows: (string | number)[][] = [];
-    for (const [name, measure] of [
-      ["connections/s", connectionsPerSecond],
-      ["MB/s on one stream", megabytesPerSecond],
-      ["ms of a request, P50 / P99", requestMs],
-    ] as const) {
-      const row: (string | number)[] = [name];
-      for (const way of ways) row.push(await measure(way));
-      rows.push(row);
-    }
     const before = memory();
     {
-      using _ = await openStreams(ports.get("echo") ?? 0);
+      using _ = await openStreams({ host: LOOPBACK, port: ports.get("echo") ?? 0 });
       rows.push(["kB of a connection", ((memory() - before) * 1000) / STREAMS]);
-      rows.push([`the same beside ${STREAMS} streams of the relay`, await requestMs(relayed)]);
+      rows.push([`the same beside ${STREAMS} streams of the relay`, await requestMs(way)]);
     }
-    for (const row of rows)
-      process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
+    print(rows);
+  });
+
+  test("measures the relay from a member to the host beside a connection to the pod", async () => {
+    const { legation, inMember } = realNodes();
+    const ownIP = await run(plain);
+    // A pod of the host whose address is that of the plain cluster's: the host runs nothing.
+    await place.client.create(nodes, { metadata: { name: "silent" } });
+    afterFile(() => place.client.delete(nodes, { name: "silent" }));
+    const { metadata, spec } = webPod(place.namespace, "own");
+    const annotations = { "legation.dev/delegate": "false" };
+    const own = { ...metadata, labels: { app: "own" }, annotations };
+    await place.client.create(pods, { metadata: own, spec: { containers: [], ...spec, nodeName: "silent" } });
+    const body = { status: { podIP: ownIP, podIPs: [{ ip: ownIP }] } };
+    const ref = { namespace: place.namespace, name: "own" };
+    await place.client.patch(pods, ref, { type: "merge", body }, { subresource: "status" });
+    const ports = await relayed("own");
+    await runMemberRelay(legation.host, inMember(place).cluster);
+    const { items } = await place.client.list(pods, { namespace: "legation-relay-members" });
+    const host = items[0]?.status?.podIP ?? "";
+    const way = { host, port: ports.get("http") ?? 0 };
+    await answers(way);
+    const rows = await compare([way, { host: ownIP, port: 8080 }]);
+    rows.push(...(await processorTime(way)));
+    {
+      using _ = await openStreams({ host, port: ports.get("echo") ?? 0 });
+      rows.push([`the same beside ${STREAMS} streams of the relay`, await requestMs(way)]);
+    }
+    print(rows);
   });
 });

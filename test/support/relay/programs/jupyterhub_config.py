@@ -23,8 +23,7 @@ c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
 c.KubeSpawner.image = "localhost/busybox:1"
 c.KubeSpawner.pod_name_template = "jupyter-{username}"
 c.KubeSpawner.extra_annotations = {"legation.dev/delegate": "true"}
-c.KubeSpawner.hub_connect_url = "http://far-hub:8081"
-c.KubeSpawner.pod_connect_ip = "far-{pod_name}"
+load_subconfig("jupyterhub.py", path="/examples")  # noqa: F821
 c.KubeSpawner.cmd = [f"{scripts}/jupyterhub-singleuser", "--allow-root", "--ServerApp.root_dir=/tmp"]
 c.KubeSpawner.environment = {"HOME": "/tmp", "JUPYTERHUB_SINGLEUSER_APP": "jupyter_server.serverapp.ServerApp"}
 c.KubeSpawner.start_timeout = 180

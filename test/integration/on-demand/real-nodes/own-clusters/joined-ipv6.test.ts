@@ -10,9 +10,8 @@ import { kubectl } from "../../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../../support/harness/namespace.ts";
 import { inPhase, podThat } from "../../../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../../../support/harness/wait.ts";
-import { legation } from "../../../../support/legation/cli.ts";
-import { startLegation } from "../../../../support/legation/start.ts";
 import { installMcsApi, serviceExportsIn } from "../../../../support/services/mcs-api.ts";
+import { startWithMcs } from "../../../../support/services/mcs-clusters.ts";
 
 // Kubernetes' own kube-proxy and CoreDNS on real nodes whose pods have addresses of both families.
 
@@ -33,18 +32,8 @@ beforeAll(async () => {
   });
   afterFile(() => clusters.stop());
   await Promise.all(ALL.map((name) => installMcsApi(clusters.get(name))));
-  const host = clusters.get("host");
-  const members = Object.fromEntries(MEMBERS.map((name) => [name, clusters.get(name)]));
-  const running = await startLegation({ host, members, restart: true });
-  afterFile(() => running.stop());
-  const given = `--kubeconfig=${host.kubeconfig}`;
-  await legation(["install", given, "--network=corp", "--mcs"]);
-  for (const name of MEMBERS) {
-    await legation(["join", name, given, `--member-kubeconfig=${clusters.get(name).kubeconfig}`, "--network=corp"]);
-  }
-  await running.controller.stop();
-  await running.controller.start();
-  client = clientOf(host);
+  await startWithMcs(clusters, MEMBERS);
+  client = clientOf(clusters.get("host"));
   afterFile(() => client.close());
   return cleanUpFile;
 }, 900_000);

@@ -17,7 +17,7 @@ import { applyAll, kubectl } from "../../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../../support/harness/namespace.ts";
 import { eventuallyPasses } from "../../../../support/harness/wait.ts";
 import { legation } from "../../../../support/legation/cli.ts";
-import { startLegation } from "../../../../support/legation/start.ts";
+import { startWithMcs } from "../../../../support/services/mcs-clusters.ts";
 import {
   installReleasedMcsApi,
   LEFT_OUT,
@@ -51,17 +51,8 @@ beforeAll(async () => {
   afterFile(() => clusters.stop());
   all = ["host", ...MEMBERS].map((name) => clusters.get(name));
   for (const cluster of all) await installReleasedMcsApi(cluster);
-  const ofHost = clusters.get("host");
-  const running = await startLegation({ host: ofHost, members: {}, restart: true });
-  afterFile(() => running.stop());
-  const onHost = `--kubeconfig=${ofHost.kubeconfig}`;
-  await legation(["install", onHost, "--mcs", "--network=corp"]);
-  for (const name of MEMBERS) {
-    await legation(["join", name, onHost, `--member-kubeconfig=${clusters.get(name).kubeconfig}`, "--network=corp"]);
-  }
-  await running.controller.stop();
-  await running.controller.start();
-  host = clientOf(ofHost);
+  await startWithMcs(clusters, MEMBERS);
+  host = clientOf(clusters.get("host"));
   afterFile(() => host.close());
   return cleanUpFile;
 }, 900_000);

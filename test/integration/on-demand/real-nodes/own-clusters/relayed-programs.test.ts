@@ -163,7 +163,11 @@ test("a PostgreSQL in the member serves clients on the host, many at a time", as
 
 test("JupyterHub on the host runs its notebooks in the member, which report to it", async () => {
   const namespace = await makeNamespace();
-  await giveFiles(clusters.host, namespace, [...pythonFiles(jupyterhub()), { from: PROGRAMS, to: "/programs" }]);
+  const own = [
+    { from: PROGRAMS, to: "/programs" },
+    { from: join(ROOT, "examples/relay"), to: "/examples" },
+  ];
+  await giveFiles(clusters.host, namespace, [...pythonFiles(jupyterhub()), ...own]);
   const resources = "--resource=pods,services,secrets,events,persistentvolumeclaims";
   const onHost = (...args: string[]): Promise<string> => kubectl(clusters.host, ["-n", namespace, ...args]);
   await onHost("create", "serviceaccount", "hub");
@@ -173,9 +177,6 @@ test("JupyterHub on the host runs its notebooks in the member, which report to i
     { name: "proxy", port: 8000 },
     { name: "api", port: 8081 },
   ]);
-  await clusters.relay(namespace, "jupyter-alice", [{ name: "notebook", port: 8888 }], {
-    "hub.jupyter.org/username": "alice",
-  });
   await clusters.run(
     "host",
     {
@@ -191,4 +192,7 @@ test("JupyterHub on the host runs its notebooks in the member, which report to i
   const user = [jupyterhub().python, "/programs/jupyter_client.py", "hub:8000", "alice"];
   const said = await clusters.exec(namespace, "hub", user);
   expect(said).toBe("server ready\n42 on jupyter-alice\n");
+  await eventuallyPasses(async () => {
+    expect(await onHost("get", "services", "-o", "name")).not.toContain("jupyter-alice");
+  }, PATIENT);
 });
