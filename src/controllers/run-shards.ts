@@ -46,7 +46,11 @@ export async function runShards(options: RunShardsOptions, signal: AbortSignal):
       try {
         await board.read(ended);
         const holders = board.holders(count).map((holder, index) => (leading.has(index) ? me : holder));
-        const { take, keep, give } = planShards({ me, replicas: [...new Set([me, ...board.replicas(count)])], holders });
+        const { take, keep, give } = planShards({
+          me,
+          replicas: [...new Set([me, ...board.replicas(count)])],
+          holders,
+        });
         // A process that was killed leads again at once under its name.
         wanted = new Set([...take, ...keep]);
         for (const index of give) giving.get(index)?.abort(new Error("another replica takes the shard"));
