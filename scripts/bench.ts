@@ -8,10 +8,12 @@ import { benchDispatch } from "../test/bench/dispatch.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
 import { plot, rowOf, TABLE_HEAD } from "../test/bench/scale/plot.ts";
 import { benchScale, goalsOf, type ScaleResult } from "../test/bench/scale/scale.bench.ts";
+import { benchShards } from "../test/bench/scale/shards.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchTunnel } from "../test/bench/tunnel/tunnel.bench.ts";
 import { benchUi } from "../test/bench/ui/ui.bench.ts";
+import { benchViews } from "../test/bench/views/views.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { benchWholeJobs } from "../test/bench/whole-jobs.bench.ts";
 import { benchWholeObjects } from "../test/bench/whole-objects.bench.ts";
@@ -30,31 +32,34 @@ const PARTS = [
   "objects",
   "tunnel",
   "ui",
+  "views",
   "scale",
+  "shards",
   "soak",
 ];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
+  npm run bench -- --only shards [--pods 1000]   one controller, and four that share the namespaces
   npm run bench -- --only soak [--pods 9000]
   npm run bench -- --only ui [--pods 5000,20000]   pods that change, rows of the table; needs Chromium
+  npm run bench -- --only views [--sizes 1000x100000]   what users see of so many; needs Chromium
   npm run bench -- --only jobs [--pods 10000]    ten minutes with 10,000 pods
 
-  --only   what to measure: ${PARTS.join(", ")}; the last two alone
+  --only   what to measure: ${PARTS.join(", ")}; the last three alone
   --pods   how many pods are created, directly and delegated; or come and go; or whole objects
   --sizes  members x proxies, on clusters that are not there
   --strict exit with 1 when a target is missed; else with 0 whether targets are met or not`;
 const { values } = readOptions(USAGE, {
   pods: { type: "string", default: "1000,5000" },
   only: { type: "string", default: "client,webhook,delegation,shares" },
-  sizes: {
-    type: "string",
-    default: "1x1000,1x20000,1x100000,10x1000,10x20000,100x1000,100x20000,1000x1000,1000x20000,3500x3500",
-  },
+  sizes: { type: "string" },
   plot: { type: "string" },
   strict: { type: "boolean", default: false },
 });
+const SIZES = "1x1000,1x20000,1x100000,10x1000,10x20000,100x1000,100x20000,1000x1000,1000x20000,3500x3500";
+const given = { ...values, sizes: values.sizes ?? (values.only === "views" ? "1000x100000" : SIZES) };
 // Runs the published JavaScript, not the sources.
 const MAIN = join(ROOT, "dist", "src", "cli", "main.js");
 const counts = listed("pods", /^[1-9]\d{0,6}$/, "numbers such as 1000,5000").map(Number);
@@ -64,6 +69,13 @@ const sizes = listed("sizes", /^[1-9]\d{0,3}x\d{1,6}$/, "MEMBERSxPROXIES such as
   return { members, proxies };
 });
 const progress = (line: string): void => console.error(`bench: ${line}`);
+
+const figures: Figure[] = [];
+// Prints at once: a long run may be interrupted.
+const onFigure = (figure: Figure): void => {
+  figures.push(figure);
+  console.log(lineOf(figure));
+};
 
 progress("building");
 const built = spawnSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit" });
@@ -80,6 +92,14 @@ if (parts.has("scale")) {
   process.exit(results.length < sizes.length ? 1 : exitCode(goals));
 }
 
+if (parts.has("shards")) {
+  progress("controllers that share the namespaces, on clusters that are not there");
+  const [pods = 0] = counts;
+  const shared = await benchShards({ pods, main: MAIN, ...shipped(), onProgress: progress });
+  for (const figure of shared) console.log(lineOf(figure));
+  process.exit(exitCode(shared));
+}
+
 if (parts.has("soak")) {
   progress("the memory of a controller whose pods come and go, on clusters that are not there");
   const [pods = 0] = counts;
@@ -88,15 +108,14 @@ if (parts.has("soak")) {
   process.exit(exitCode(soaked));
 }
 
+if (parts.has("views")) {
+  for (const size of sizes) await benchViews({ ...size, main: MAIN, ...shipped(), onProgress: progress, onFigure });
+  conclude();
+  process.exit();
+}
+
 // Real users' control planes have more than one thread.
 process.env.GOMAXPROCS ??= String(availableParallelism());
-const figures: Figure[] = [];
-// Prints at once: a long run may be interrupted.
-const onFigure = (figure: Figure): void => {
-  figures.push(figure);
-  console.log(lineOf(figure));
-};
-
 if (parts.has("tunnel")) {
   progress("a member's API server directly, through an agent, and through konnectivity");
   await using alone = await startClusters({
@@ -215,7 +234,7 @@ function exitCode(of: readonly Figure[]): number {
 
 /** Returns the values of a list option. */
 function listed(option: "pods" | "only" | "sizes", wanted: RegExp, example: string): string[] {
-  const list = values[option].split(",");
+  const list = given[option].split(",");
   const wrong = list.find((value) => !wanted.test(value));
   return wrong === undefined ? list : refuse(USAGE, `--${option}: "${wrong}" is none of what it may list: ${example}.`);
 }

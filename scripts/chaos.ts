@@ -1,7 +1,8 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { clusters as clusterType } from "../src/api/resources.ts";
+import { MOST_SHARDS } from "../src/api/shards.ts";
 import { createClusterClient } from "../src/kube/http-client.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { AGENT_FAULTS, type AgentScene, hubEnvironment, hubFlags, openLink } from "../test/chaos/agents.ts";
@@ -10,7 +11,7 @@ import { allowFollowed, GANG_FLAGS } from "../test/chaos/followed.ts";
 import type { Kind } from "../test/chaos/objects/kinds.ts";
 import { newLedger } from "../test/chaos/objects/ledger.ts";
 import { allowTypes, makeForeignObjects } from "../test/chaos/objects/setup.ts";
-import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";
+import { LONG_DEEDS, LONG_FAULTS, SHARD_FAULTS } from "../test/chaos/plan.ts";
 import { QUEUE_DEEDS, QUEUE_FAULTS } from "../test/chaos/queues/plan.ts";
 import { startQueues } from "../test/chaos/queues/setup.ts";
 import { makeForeignPods } from "../test/chaos/rules.ts";
@@ -18,27 +19,28 @@ import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
 import { HOST_NETWORK } from "../test/chaos/services/rules.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
 import { apiRequest } from "../test/support/clusters/api-request.ts";
-import type { FaultProxy } from "../test/support/clusters/fault-proxy.ts";
+import { FaultProxy } from "../test/support/clusters/fault-proxy.ts";
 import { freePort } from "../test/support/clusters/ports.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import type { Cluster, ClusterOptions } from "../test/support/clusters/types.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
 import { legation as legationCommand } from "../test/support/legation/cli.ts";
 import { deployRelay } from "../test/support/legation/relay.ts";
-import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
+import { accountKubeconfig, type LegationProcess, startLegation } from "../test/support/legation/start.ts";
 import { redirect } from "../test/support/write-gate/redirect.ts";
 import { startWriteGate, type WriteGate } from "../test/support/write-gate/write-gate.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
-  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only services] [--agents west,east] [--queues]
+  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only services] [--agents west,east] [--queues] [--shards 3]
 
   --seed     the same plan again; default: any
   --minutes  length of a run, before it comes to rest
   --only     pods, objects or services: deeds with these alone; default: all
   --agents   members that are reached through agents, which fail, too; default: none
   --queues   with Kueue, queues for members, and workloads in them; default: none
+  --shards   three controllers share the namespaces by so many shards; default: 1, of two controllers
   --runs     so many, each on clusters of its own, with seeds that follow each other
 
 One line of JSON for each run, and one for all of them; exits with 1 when a rule was broken.`;
@@ -53,7 +55,9 @@ const { values } = readOptions(USAGE, {
   only: { type: "string" },
   agents: { type: "string", default: "" },
   queues: { type: "boolean", default: false },
+  shards: { type: "string", default: "1" },
 });
+const shards = wholeNumber(USAGE, "shards", values.shards, 1, MOST_SHARDS);
 const { only } = values;
 if (only !== undefined && only !== "pods" && only !== "objects" && only !== "services") {
   refuse(USAGE, `--only must be pods, objects or services, not "${only}".`);
@@ -68,11 +72,13 @@ const faults = [
   ...LONG_FAULTS,
   ...(behindAgents.length === 0 ? [] : AGENT_FAULTS),
   ...(values.queues ? QUEUE_FAULTS : []),
+  ...(shards === 1 ? [] : SHARD_FAULTS),
 ];
 const again =
   (only === undefined ? "" : ` --only ${only}`) +
   (behindAgents.length === 0 ? "" : ` --agents ${behindAgents}`) +
-  (values.queues ? " --queues" : "");
+  (values.queues ? " --queues" : "") +
+  (shards === 1 ? "" : ` --shards ${shards}`);
 const first =
   values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : wholeNumber(USAGE, "seed", values.seed, 0);
 const minutes = Number(values.minutes);
@@ -141,14 +147,15 @@ async function run(seed: number): Promise<ChaosReport> {
     members: { west, east },
     agents: new Map([...links].map(([name, { port }]) => [name, port])),
     controllerFlags: await hub(),
-    env: links.size === 0 ? {} : hubEnvironment,
+    env: { LEGATION_SHARDS: String(shards), ...(links.size === 0 ? {} : hubEnvironment) },
     controllerServer: gate,
     nodeFlags: [`--import=${join(import.meta.dirname, "..", "test", "support", "clock", "set-clock.ts")}`],
     onProgress: progress,
   });
-  const another = async (identity: string): Promise<LegationProcess> => {
+  const another = async (identity: string, ...flags: string[]): Promise<LegationProcess> => {
     const kubelet = `--kubelet-listen=127.0.0.1:${await freePort()}`;
-    const made = await legation.another("controller", [`--identity=${identity}`, kubelet, lease, ...(await hub())]);
+    const all = [`--identity=${identity}`, kubelet, lease, ...(await hub()), ...flags];
+    const made = await legation.another("controller", all);
     await made.start();
     return made;
   };
@@ -157,7 +164,19 @@ async function run(seed: number): Promise<ChaosReport> {
   await legationCommand(["install", `--network=${HOST_NETWORK}`, `--kubeconfig=${host.kubeconfig}`]);
   await deployRelay(host);
   const controller = await another("first");
-  const second = await another("second");
+  const others = [await another("second")];
+  const link = shards === 1 ? undefined : new FaultProxy(await freePort(), Number(new URL(gate.server).port));
+  if (link !== undefined) {
+    await link.listen();
+    const controllerServer = { server: `https://127.0.0.1:${link.port}`, caData: gate.caData };
+    const file = join(dirname(clockFile), "third.yaml");
+    others.push(
+      await another(
+        "third",
+        `--kubeconfig=${await accountKubeconfig(host, "legation-controller", file, { controllerServer })}`,
+      ),
+    );
+  }
   const labels = { "legation.dev/delegation": "annotated" };
   // The folder is removed with the clusters.
   const onFinished = (): void => {};
@@ -196,7 +215,9 @@ async function run(seed: number): Promise<ChaosReport> {
     kinds: KINDS_OF_RUN,
     ledger: newLedger(),
     setClock: (ms: number) => writeFileSync(clockFile, String(ms)),
-    second,
+    others,
+    shards,
+    ...(link && { link }),
     agents: { ...(westAgent && { west: westAgent }), ...(eastAgent && { east: eastAgent }) },
     gate,
     memberGates,
@@ -220,10 +241,10 @@ async function run(seed: number): Promise<ChaosReport> {
   if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
   await kueue?.stop();
   await Promise.all(Object.values(clients).map((client) => client.close()));
-  await second.stop();
+  await Promise.all(others.map((other) => other.stop()));
   await legation.stop();
   await Promise.all([gate, ...Object.values(memberGates)].map((each) => each.close()));
-  for (const link of links.values()) await link.close();
+  for (const each of [...links.values(), link]) await each?.close();
   return report;
 }
 

@@ -21,6 +21,7 @@ export interface WebhookOptions {
   readonly onReview?: WebhookServerOptions["onReview"];
   readonly findType?: WebhookServerOptions["findType"];
   readonly types?: WebhookServerOptions["types"];
+  readonly labelsSlots?: WebhookServerOptions["labelsSlots"];
   /** Reports false while `types` may lack some. Default: it lacks none. */
   readonly areTypesRead?: () => boolean;
   /** Called with the expiry of each served certificate, epoch ms. */
@@ -62,6 +63,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     },
     findType,
     types,
+    labelsSlots: options.labelsSlots,
     log,
     onReview,
   });

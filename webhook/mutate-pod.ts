@@ -1,10 +1,11 @@
 import { annotationRoomProblem } from "../src/api/annotation-room.ts";
 import type { DelegatedType } from "../src/api/delegated-type.ts";
 import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
-import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
+import { HOST_LABEL, PROXY_LABEL, SLOT_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
+import type { Pod } from "../src/api/kubernetes.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
-import { toProxy } from "../src/pods/proxy.ts";
+import { toProxy, withSlot } from "../src/pods/proxy.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
 import { idleOverflowWarnings, mutateOverflow } from "./overflow.ts";
 import { ephemeralWarnings, fieldsOfMarks, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
@@ -21,11 +22,15 @@ import { recordRestricted } from "./restricted-objects.ts";
 /** Annotation on the mirror pod of a kubelet's static pod. */
 export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Turns a pod to delegate into a proxy by the smallest patch, or refuses it. `types`: those whose objects pods name. */
+/**
+ * Turns a pod to delegate into a proxy by the smallest patch, or refuses it. `types`: those whose objects pods name.
+ * `labelsSlots`: the proxy gets the label by which one of several shards selects it.
+ */
 export function mutatePod(
   request: AdmissionRequest,
   mode: DelegationMode,
   types: readonly DelegatedType[] = [],
+  labelsSlots = false,
 ): Verdict {
   const { object, operation } = request;
   if (object === undefined || operation !== "CREATE") return allowed();
@@ -37,6 +42,9 @@ export function mutatePod(
   const { placement, problems: annotationProblems } = readAnnotations(annotations, {
     proxy: labels?.[PROXY_LABEL] !== undefined,
   });
+  // A label of another namespace's slot, copied with a pod, would hide the pod from its shard.
+  const slotted = (pod: Pod): Pod =>
+    labelsSlots || labels?.[SLOT_LABEL] !== undefined ? withSlot(pod, request.namespace ?? "") : pod;
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...annotationProblems, spec]);
   const wanted = isDelegationWanted(placement, mode);
@@ -44,7 +52,7 @@ export function mutatePod(
     return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
   const problems = wanted ? [...annotationProblems, ...overrideProblems(placement, object.spec)] : annotationProblems;
   if (wanted && isOverflowMode(placement, mode)) {
-    return inTurn(request, mutateOverflow(object, spec, placement, problems), (marked) =>
+    return inTurn(request, mutateOverflow(object, spec, placement, problems, slotted), (marked) =>
       marked.object?.metadata.labels?.[PROXY_LABEL] === undefined ? allowed() : recordRestricted(marked, types),
     );
   }
@@ -62,7 +70,7 @@ export function mutatePod(
   ];
   // Only fields that `toProxy` owns are compared.
   const pod = fieldsOfMarks(object, spec);
-  const proxy = toProxy(pod);
+  const proxy = slotted(toProxy(pod));
   const marks = patchedTo(pod, placement.failover === undefined ? proxy : withEndlessTolerations(proxy), warnings);
   return inTurn(request, marks, (marked) => recordRestricted(marked, types));
 }

@@ -22,7 +22,7 @@ import {
 } from "./read-annotations.ts";
 import { allowed, denied, inTurn, patched, type Verdict } from "./responses.ts";
 import { recordRestricted } from "./restricted-objects.ts";
-import { mutateWholeJob } from "./whole-jobs.ts";
+import { mutateWholeType } from "./whole-types.ts";
 import { withWishMarks } from "./workload-wishes.ts";
 
 /** Paths of a workload kind's annotations: its own and its pod template's. */
@@ -103,7 +103,7 @@ function judge(request: AdmissionRequest, shape: Shape, known: DelegationMode | 
   const mode = known === "any" ? "all" : known;
   const { object, oldObject, kind } = request;
   if (object === undefined) return allowed();
-  const whole = mutateWholeJob(request);
+  const whole = mutateWholeType(request);
   if (whole !== undefined) return whole;
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
   if (problems.length > 0) return denied(problems);

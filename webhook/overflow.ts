@@ -19,6 +19,7 @@ export function mutateOverflow(
   spec: PodFields,
   placement: RequestedPlacement,
   problems: readonly string[],
+  slotted: (pod: Pod) => Pod = (pod) => pod,
 ): Verdict {
   const nodeName = spec.nodeName ?? "";
   const nodeProblem = isVirtualNode(nodeName) ? nodeNameProblem(nodeName) : undefined;
@@ -35,7 +36,7 @@ export function mutateOverflow(
   ];
   const { labels } = object.metadata;
   const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
-  return patchedTo(pod, toOverflow(pod), warnings);
+  return patchedTo(pod, slotted(toOverflow(pod)), warnings);
 }
 
 /** Returns why a pod cannot be in overflow mode. */

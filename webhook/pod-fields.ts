@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../src/api/defined.ts";
 import { isJsonObject } from "../src/api/json.ts";
 import {
   CLUSTERS_ANNOTATION,
@@ -75,8 +76,7 @@ export function fieldsOfMarks({ metadata }: ReviewedObject, { schedulerName, tol
   const { labels, annotations, finalizers } = metadata;
   return {
     metadata: {
-      ...(labels === undefined ? {} : { labels }),
-      ...(annotations === undefined ? {} : { annotations }),
+      ...defined({ labels, annotations }),
       ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
     },
     spec: {

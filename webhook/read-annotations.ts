@@ -54,7 +54,6 @@ export function annotationProblems(key: string, problems: readonly (string | fal
   return problems.filter((problem) => typeof problem === "string").map((problem) => `annotation ${key}: ${problem}`);
 }
 
-/** Returns the annotations but for some keys. */
 export function without(annotations: Annotations, keys: readonly string[]): Record<string, string> {
   const left = new Set(keys);
   return picked(annotations, (key) => !left.has(key));

@@ -15,7 +15,6 @@ export function patched(patch: readonly Operation[], warnings: readonly string[]
   return patch.length === 0 ? allowed(warnings) : { kind: "patched", patch, warnings };
 }
 
-/** Returns the patch that makes the object what is wanted. */
 export function patchedTo(object: object, wanted: object, warnings: readonly string[] = []): Verdict {
   return patched(fastJsonPatch.compare(object, wanted), warnings);
 }

@@ -18,15 +18,16 @@ import { mutateObject } from "./whole-objects.ts";
 interface Call {
   readonly findType: FindType;
   readonly types: () => readonly DelegatedType[];
+  readonly labelsSlots: boolean;
   /** A second call, which one path takes from namespaces of every mode. */
   readonly isAgain: boolean;
 }
 
 /** Handlers by path of the webhook configurations in manifests/. */
 const HANDLERS: Readonly<Record<string, (request: AdmissionRequest, call: Call) => Verdict>> = {
-  "/mutate/annotated": (request, { types }) => mutatePod(request, "annotated", types()),
-  "/mutate/all": (request, { types }) => mutatePod(request, "all", types()),
-  "/mutate/overflow": (request, { types }) => mutatePod(request, "overflow", types()),
+  "/mutate/annotated": (request, { types, labelsSlots }) => mutatePod(request, "annotated", types(), labelsSlots),
+  "/mutate/all": (request, { types, labelsSlots }) => mutatePod(request, "all", types(), labelsSlots),
+  "/mutate/overflow": (request, { types, labelsSlots }) => mutatePod(request, "overflow", types(), labelsSlots),
   "/mutate/workload": (request, { isAgain, types }) => mutateWorkload(request, isAgain ? "any" : "all", types()),
   "/mutate/workload/annotated": (request, { types }) => mutateWorkload(request, "annotated", types()),
   "/mutate/workload/overflow": (request, { types }) => mutateWorkload(request, "overflow", types()),
@@ -53,6 +54,8 @@ export interface WebhookServerOptions {
   readonly findType?: FindType | undefined;
   /** Returns the DelegatedTypes that are known. Default: none. */
   readonly types?: (() => readonly DelegatedType[]) | undefined;
+  /** Proxies get the label by which shards select them. Default: no, for a single shard. */
+  readonly labelsSlots?: boolean | undefined;
   readonly log: Logger;
   /** Undefined if it never shuts down. */
   readonly shutdown?: GracefulShutdown;
@@ -65,6 +68,7 @@ export interface WebhookServerOptions {
 /** Returns the webhook's HTTPS server, not yet listening. It keeps no state and calls no API. */
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
   const { certificate, notReady, shutdown, findType = () => "unknown", types = () => [], log, onReview } = options;
+  const { labelsSlots = false } = options;
   const server = fastify({
     https: { ...certificate, minVersion: "TLSv1.2", headersTimeout: KEEP_ALIVE_MS },
     bodyLimit: BODY_LIMIT,
@@ -89,7 +93,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
       const isAgain = isSecondCall(request.raw.url);
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
       const verdict = parsed.ok
-        ? judge((one) => handle(one, { findType, types, isAgain }), parsed.request, log)
+        ? judge((one) => handle(one, { findType, types, labelsSlots, isAgain }), parsed.request, log)
         : denied([parsed.message]);
       const { traceparent } = request.headers;
       onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000, {

@@ -19,6 +19,7 @@ import {
 } from "../src/api/keys.ts";
 import { objectOverrideProblems } from "../src/api/object-overrides.ts";
 import { isOfServices } from "../src/api/service-fields.ts";
+import { wholeTypeOf } from "../src/whole/types.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { annotationProblems, picked, readAnnotations, without } from "./read-annotations.ts";
 import { allowed, denied, patchedTo, type Verdict } from "./responses.ts";
@@ -38,6 +39,7 @@ import {
   withMarks,
 } from "./whole.ts";
 import { serviceProblems, takingBackProblems, withLoadBalancerClass } from "./whole-services.ts";
+import { mutateWholeType } from "./whole-types.ts";
 
 const READ: ReadonlySet<string> = new Set([
   CLUSTER_AFFINITY_ANNOTATION,
@@ -50,10 +52,12 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 /** Marks an object that members get as it is, and one that they are not to have any more. */
-export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRequest, find: FindType): Verdict {
+export function mutateObject(request: AdmissionRequest, find: FindType): Verdict {
+  const { object, oldObject, kind, namespace } = request;
   if (object === undefined) return allowed();
   const change = { object, oldObject, namespace };
   if (object.metadata.deletionTimestamp !== undefined) return keepLabel(change);
+  if (wholeTypeOf(kind) !== undefined) return mutateWholeType(request) ?? allowed();
   const type = find(kind.group, kind.kind);
   if (!asksWhole(object)) return unmarked(change, typeof type === "object" ? type : undefined);
   const before = oldObject !== undefined && asksWhole(oldObject) ? oldObject : undefined;

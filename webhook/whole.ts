@@ -2,6 +2,7 @@ import type { DelegatedType } from "../src/api/delegated-type.ts";
 import { type JsonObject, pathOfPointer, setAt, valueAt } from "../src/api/json.ts";
 import { WHOLE_FINALIZER, WHOLE_KEY, WHOLE_MANAGED_BY, WHOLE_VALUE } from "../src/api/keys.ts";
 import { isOfServices } from "../src/api/service-fields.ts";
+import { wholeTypeOf } from "../src/whole/types.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { annotationProblems } from "./read-annotations.ts";
 
@@ -21,13 +22,16 @@ export interface WholeKind {
 }
 
 const UNMANAGED: WholeKind = { part: [], managedBy: undefined, isOfServices: false };
-export const MARKED_JOB: WholeKind = { ...UNMANAGED, managedBy: ["spec", "managedBy"] };
-export const MARKED_JOB_TEMPLATE: WholeKind = { ...MARKED_JOB, part: ["spec", "jobTemplate"] };
 
-export function wholeKindOf({ group, kind }: AdmissionRequest["kind"], find: FindType): WholeKind {
-  if (group === "batch") return kind === "CronJob" ? MARKED_JOB_TEMPLATE : MARKED_JOB;
-  const type = find(group, kind);
+export function wholeKindOf(kind: AdmissionRequest["kind"], find: FindType): WholeKind {
+  const builtIn = wholeTypeOf(kind);
+  if (builtIn !== undefined) return kindOfBuiltIn(builtIn);
+  const type = find(kind.group, kind.kind);
   return typeof type === "object" ? kindOfType(type) : UNMANAGED;
+}
+
+export function kindOfBuiltIn({ type, maker }: NonNullable<ReturnType<typeof wholeTypeOf>>): WholeKind {
+  return { ...UNMANAGED, managedBy: type.managedBy, part: maker?.part ?? [] };
 }
 
 export function kindOfType(type: DelegatedType): WholeKind {
@@ -56,12 +60,10 @@ export function withoutMarks(object: ReviewedObject, { part, managedBy }: WholeK
   return managedBy === undefined ? unlabeled : setAt(unlabeled, [...part, ...managedBy], undefined);
 }
 
-/** Returns the label by which the controller sees the object. */
 export function labelOf(object: ReviewedObject | undefined): string | undefined {
   return object?.metadata.labels?.[WHOLE_KEY];
 }
 
-/** Gives the object, or a part of it, the label of this value. Undefined: it has none. */
 export function withLabel(
   object: ReviewedObject,
   value: string | undefined,

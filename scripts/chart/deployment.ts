@@ -90,6 +90,7 @@ export function templateDeployment(
 ): void {
   const values = `$.Values.${component}`;
   const { env } = deployment.parse(document.toJS()).spec.template.spec.containers[0];
+  if (component === "controller" || component === "webhook") templateShards(document, text);
   for (const labelled of [["metadata"], ["spec", "template", "metadata"]]) {
     text.expression(document, [...labelled, "labels", VERSION_LABEL], "$.Chart.AppVersion | quote");
   }
@@ -135,6 +136,15 @@ function templateImage(document: ObjectDocument, path: readonly string[], text: 
 /** Puts the image into the relay of a member, whose nodes other values are not for. */
 export function templateMemberRelay(document: ObjectDocument, text: TemplateText): void {
   templateImage(document, POD, text);
+}
+
+/** Tells a process the number of shards: webhook and controllers have to agree. */
+function templateShards(document: ObjectDocument, text: TemplateText): void {
+  text.lines(document, [...CONTAINER, "args", argsOf(document).length], (indent) => [
+    `${indent}{{- if gt (int $.Values.controller.shards) 1 }}`,
+    `${indent}- --shards={{ $.Values.controller.shards }}`,
+    `${indent}{{- end }}`,
+  ]);
 }
 
 function templateHosts(document: ObjectDocument, text: TemplateText): void {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { networkOrNone } from "../../src/api/cluster.ts";
+import { MOST_SHARDS } from "../../src/api/shards.ts";
 import { memberName } from "../../src/cli/shared/input.ts";
 
 /** A container's requests and limits. */
@@ -110,7 +111,14 @@ export const valuesSchema: z.ZodType = z
         .boolean()
         .describe("Render the custom resource definitions. They stay when the release is uninstalled."),
     }),
-    controller: z.strictObject(process),
+    controller: z.strictObject({
+      shards: z
+        .int()
+        .min(1)
+        .max(MOST_SHARDS)
+        .describe("Parts that the namespaces are divided into, which the pods share out (performance.md)."),
+      ...process,
+    }),
     webhook: z.strictObject({
       ...process,
       certificate: z.strictObject({
@@ -207,7 +215,7 @@ export function defaultValues(
     image: { repository, tag: "", digest: "", pullPolicy: "", pullSecrets: [] },
     commonLabels: {},
     crds: { install: true },
-    controller: processOf("controller"),
+    controller: { shards: 1, ...processOf("controller") },
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
     access: { enabled: false, ...processOf("access") },
     relay: { enabled: false, members: [], ...processOf("relay") },

@@ -1,8 +1,16 @@
-import { delegatedTypeSchema } from "../../src/api/delegated-type.ts";
+import { delegatedTypeSchema, reservedRule } from "../../src/api/delegated-type.ts";
+import { WHOLE_TYPES } from "../../src/whole/types.ts";
 import { definitionOf, READY } from "./definition.ts";
+
+const RULES = "x-kubernetes-validations";
 
 /** Returns the CustomResourceDefinition of DelegatedType. */
 export function delegatedTypeDefinition(): object {
+  const written = delegatedTypeSchema.meta();
+  const rules = Array.isArray(written?.[RULES]) ? written[RULES] : [];
+  const builtIn = WHOLE_TYPES.map(({ resource: { group, plural }, makers, whyReserved: message }) =>
+    reservedRule({ group, plurals: [...makers.map(({ resource }) => resource.plural), plural], message }),
+  );
   return definitionOf({
     kind: "DelegatedType",
     plural: "delegatedtypes",
@@ -25,6 +33,6 @@ export function delegatedTypeDefinition(): object {
       { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
       { name: "Message", type: "string", jsonPath: `${READY}.message`, priority: 1 },
     ],
-    schema: delegatedTypeSchema,
+    schema: delegatedTypeSchema.meta({ ...written, [RULES]: [...rules, ...builtIn] }),
   });
 }

@@ -28,7 +28,7 @@ const REASON_LINE = /reason|tellOnce|disruptedBy|notMember|\b(?:JOINED_TWICE|NOT
 /** Returns the names on the lines of the sources that are about a reason, sorted. */
 export function writtenReasons(): readonly string[] {
   const names = new Set<string>();
-  for (const file of globSync("src/{api,clusters,controllers,copies,kubelet,placement,pods,scheduling}/**/*.ts", {
+  for (const file of globSync("src/{api,clusters,controllers,copies,kubelet,placement,pods,scheduling,whole}/**/*.ts", {
     cwd: root,
   })) {
     for (const line of readFileSync(root + file, "utf8").split("\n")) {

@@ -33,7 +33,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
   {
     room: "cli/shared",
     purpose: "flags, printing, connections: what every command uses",
-    imports: ["api", "pods", "serving", "runtime", "telemetry", "kube"],
+    imports: ["api", "pods", "serving", "runtime", "telemetry", "kube", "whole"],
   },
   {
     room: "cli/member",
@@ -91,7 +91,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     foundation: "command",
     imports: [
       "clusters",
-      "controllers/run-while-leading.ts",
+      "controllers/run-shards.ts",
       "controllers/agents",
       "controllers/home-api",
       "controllers/virtual-node",
@@ -146,7 +146,14 @@ export const COMMAND_ROOMS: readonly Room[] = [
   {
     room: "cli/ui/page",
     purpose: "the page itself, for the browser",
-    imports: ["api/wording.ts", "cli/ui", "cli/plan", "cli/explain", "cli/simulation/subjects.ts"],
+    imports: [
+      "api/wording.ts",
+      "whole/jobs/state.ts",
+      "cli/ui",
+      "cli/plan",
+      "cli/explain",
+      "cli/simulation/subjects.ts",
+    ],
   },
   { room: "cli/uninstall", purpose: "`legation uninstall`", foundation: "command", imports: ["cli/member"] },
   { room: "cli/unjoin", purpose: "`legation unjoin`", foundation: "command", imports: ["cli/member"] },

@@ -9,7 +9,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: [],
   },
   {
-    room: "controllers/{controllers,start-controllers,options}.ts",
+    room: "controllers/{controllers,host-wide,start-controllers,options}.ts",
     purpose: "make and start all controllers",
     foundation: "controller",
     imports: [
@@ -30,7 +30,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/services",
       "controllers/virtual-node",
       "controllers/whole",
-      "controllers/whole/jobs",
+      "whole/adapters.ts",
     ],
   },
   {
@@ -139,7 +139,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/queues",
     purpose: "quotas of Kueue's queues, and its admission checks, by what members have",
     foundation: "controller",
-    imports: ["simulation", "controllers/proxies.ts"],
+    imports: ["simulation", "controllers/proxies.ts", "whole/type.ts"],
   },
   {
     room: "controllers/relays",
@@ -204,15 +204,34 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     pure: true,
   },
   {
-    room: "controllers/whole/jobs",
-    purpose: "the engine's adapter for Jobs",
-    foundation: "controller",
-    imports: ["controllers/copying", "controllers/whole"],
-  },
-  {
     room: "controllers/whole/objects",
     purpose: "the engine's adapter for objects of any type",
     foundation: "controller",
     imports: ["controllers/copying", "controllers/whole"],
+  },
+  {
+    room: "whole",
+    purpose:
+      "built-in types that members get whole, a line for each: what the webhook, queues and commands know of them",
+    imports: ["api", "kube/resources.ts", "placement/candidate.ts", "scheduling/pod-rules.ts", "whole/*"],
+  },
+  {
+    room: "whole/adapters.ts",
+    purpose: "makes an engine for each of them",
+    foundation: "controller",
+    imports: ["controllers/whole", "whole/*"],
+  },
+  {
+    room: "whole/*",
+    purpose: "all that is a type's own: its record, shares, status and words, and the engine's adapter",
+    foundation: "controller",
+    imports: ["controllers/copying", "controllers/whole", "whole"],
+  },
+  {
+    room: "whole/*/{decide,division,kind,model,progress,shares,state,status}.ts",
+    purpose: "the pure part of it",
+    foundation: "decision",
+    imports: ["kube/resources.ts", "controllers/whole/model.ts", "controllers/whole/phases.ts", "whole/member-part.ts"],
+    pure: true,
   },
 ];

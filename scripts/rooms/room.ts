@@ -54,7 +54,7 @@ export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command",
     "kube",
     "controllers",
   ],
-  command: ["api", "pods", "copies", "runtime", "telemetry", "kube", "cli/shared"],
+  command: ["api", "pods", "copies", "runtime", "telemetry", "kube", "whole", "whole/jobs", "cli/shared"],
 };
 
 /** Returns all rooms and files that a room may import, exceptions apart. */

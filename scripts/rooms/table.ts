@@ -10,6 +10,7 @@ export const ROOMS: readonly Room[] = [
     purpose: "types of Kubernetes' objects and resources, passed on",
     imports: ["kube/objects.ts", "kube/resources.ts"],
   },
+  { room: "api/json.ts", purpose: "functions of JSON values", imports: ["kube/json.ts"], pure: true },
   { room: "pods", purpose: "functions of pods: proxy, delegate, feedback, forwarding", imports: ["api"], pure: true },
   {
     room: "placement",
@@ -86,7 +87,7 @@ export const ROOMS: readonly Room[] = [
   {
     room: "webhook",
     purpose: "the admission webhook",
-    imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts"],
+    imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts", "whole"],
     packages: ["fastify"],
   },
   {
@@ -103,6 +104,7 @@ export const ROOMS: readonly Room[] = [
       "controllers/delegation/decide.ts",
       "controllers/delegation/decision/view.ts",
       "webhook",
+      "whole",
     ],
   },
   ...CONTROLLER_ROOMS,

@@ -64,6 +64,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       page("Certificates and tokens", "credentials"),
       page("Backup", "backup"),
       page("Security", "security"),
+      page("Sizing", "sizing"),
       page("Performance", "performance"),
       page("The page", "ui"),
       page("ClusterProfiles", "cluster-profiles"),

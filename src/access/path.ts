@@ -16,7 +16,6 @@ const MOST_ESCAPES = 4;
 const NO_ESCAPE = /%(?![0-9a-f]{2})/i;
 const UNSAFE = /[^!-~\x80-\xff]|[\\#]/;
 
-/** Reports whether a URL is below the clusters' paths, refused or not. */
 export function isClusterPath(url: string): boolean {
   return url.startsWith(CLUSTERS);
 }

@@ -41,7 +41,6 @@ const API_MODES = ["host", "member", "none"] as const;
 /** The API server of a pod's in-cluster configuration. */
 export type ApiMode = (typeof API_MODES)[number];
 
-/** Groups pods that name no group. */
 export type GroupBy = { readonly by: "owner" } | { readonly by: "label"; readonly key: string };
 
 export interface RequestedPlacement {
@@ -59,7 +58,6 @@ export interface RequestedPlacement {
   readonly spread?: readonly ClusterSpread[];
   /** Pods of the namespace with the same value run in one member. */
   readonly group?: string;
-  /** Applies if no group is named. */
   readonly groupBy?: GroupBy;
   /** The division of the owner's replicas. Undefined places each pod by load. */
   readonly preferences?: SchedulingPreferences;
@@ -92,7 +90,6 @@ export type ParsedPlacement =
   | { readonly ok: true; readonly placement: RequestedPlacement }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Returns all problems as one text. */
 export function problemsText({ problems }: { readonly problems: readonly Problem[] }): string {
   return problems.map(({ message }) => message).join("; ");
 }
@@ -101,7 +98,6 @@ export type Annotations = Readonly<Record<string, string>>;
 
 // The prefix of every key of Legation.
 const KEY_PREFIX = `${GROUP}/`;
-/** Annotations that authors may write. */
 export const AUTHOR_KEYS: readonly string[] = [
   DELEGATE_ANNOTATION,
   CLUSTERS_ANNOTATION,
@@ -179,7 +175,6 @@ function ofNamespace({ overrides, ...placement }: RequestedPlacement): Requested
   return { ...placement, overrides: overrides.map((override) => ({ ...override, by: "namespace" })) };
 }
 
-/** Reports whether the author asked for delegation, directly or by placement. */
 export function asksForDelegation(placement: RequestedPlacement): boolean {
   const { delegate, clusters, selector, preferences, mode, wishesOf } = placement;
   return delegate ?? [clusters, selector, preferences, mode, wishesOf].some((said) => said !== undefined);

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 import { type Amounts, parseAmounts } from "./quantity.ts";
 
-/** A taint of a Cluster, and of its virtual node. */
 export interface ClusterTaint {
   readonly key: string;
   readonly value?: string;
@@ -12,7 +11,6 @@ export interface ClusterTaint {
 /** Limits of what this host's delegates may request of a member. */
 export interface ClusterLimits {
   readonly total?: Readonly<Record<string, string>>;
-  /** Limits of each namespace of the host. */
   readonly perNamespace?: Readonly<Record<string, string>>;
 }
 

@@ -20,7 +20,6 @@ export interface NodeKind {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** A DeviceClass of a member. */
 export interface DeviceClassStatus {
   readonly name: string;
   /** The driver whose devices it selects. Undefined if its expressions do not simply name one. */
@@ -80,6 +79,11 @@ export interface ClusterStatus {
   readonly nodeKinds?: readonly NodeKind[];
   /** Labels of nodes that `nodeKinds` leaves out. */
   readonly unlistedNodeLabels?: readonly string[];
+  /** Proxies bound to it that have not ended, and those of them that run. */
+  readonly unfinishedPods?: number;
+  readonly runningPods?: number;
+  /** Requests of the unfinished ones. */
+  readonly requested?: Readonly<Record<string, string>>;
   /** Requests of other tenants' pods, as last read. */
   readonly requestedByOthers?: Readonly<Record<string, string>>;
   /** Undefined if no claims follow pods, the member may not be asked, or it has too many classes. */
@@ -91,7 +95,6 @@ export interface ClusterStatus {
 
 const resourceList = z.record(z.string(), z.string());
 
-/** The schema of `metav1.Condition`. */
 export const conditionSchema: z.ZodType<ClusterCondition> = z.object({
   type: z.string().min(1).max(316),
   status: z.enum(["True", "False", "Unknown"]),
@@ -101,7 +104,6 @@ export const conditionSchema: z.ZodType<ClusterCondition> = z.object({
   observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
 });
 
-/** The schema of a Cluster's status. */
 export const clusterStatusSchema: z.ZodType<ClusterStatus> = z
   .object({
     observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
@@ -125,6 +127,8 @@ export const clusterStatusSchema: z.ZodType<ClusterStatus> = z
     server: z.string().describe("Address at which the controller reaches the member's API server.").exactOptional(),
     nodes: z.int32().min(0).describe("Nodes of the member, unschedulable ones included.").exactOptional(),
     pods: z.int32().min(0).describe("Proxies of this host bound to the member.").exactOptional(),
+    unfinishedPods: z.int32().min(0).describe("Those of them that have not ended.").exactOptional(),
+    runningPods: z.int32().min(0).describe("Those of them that run.").exactOptional(),
     capacity: resourceList.describe("Sum over the member's nodes.").exactOptional(),
     allocatable: resourceList.describe("Sum over the member's schedulable nodes.").exactOptional(),
     largestNode: resourceList.describe("The largest amount of each resource on one schedulable node.").exactOptional(),
@@ -145,6 +149,7 @@ export const clusterStatusSchema: z.ZodType<ClusterStatus> = z
       .array(z.string())
       .describe("Labels of nodes that nodeKinds leaves out because they would make too many kinds.")
       .exactOptional(),
+    requested: resourceList.describe("Requests of those that have not ended.").exactOptional(),
     requestedByOthers: resourceList.describe("Requests of other tenants' pods, as last read.").exactOptional(),
     devices: z
       .object({

@@ -72,7 +72,6 @@ export interface Cluster {
   readonly status?: ClusterStatus;
 }
 
-/** Defaults of the Cluster schema. */
 export const CLUSTER_DEFAULTS: {
   readonly credentialsKey: string;
   readonly createNamespaces: boolean;

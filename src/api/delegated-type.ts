@@ -4,7 +4,6 @@ import { type JsonObject, pathOfPointer, valueAt } from "./json.ts";
 import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
 import { type QueueRule, queueRuleSchema, queueRules } from "./queue-rule.ts";
 
-/** An object of any type. */
 export interface AnyObject extends KubeObject {
   readonly [field: string]: unknown;
 }
@@ -121,7 +120,6 @@ const RESERVED = {
     "serviceaccounts",
   ],
   apps: ["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"],
-  batch: ["cronjobs", "jobs"],
   "discovery.k8s.io": ["endpointslices"],
   "multicluster.x-k8s.io": ["serviceexports"],
   "networking.k8s.io": ["networkpolicies"],
@@ -131,7 +129,6 @@ const RESERVED = {
 const CLASSES_FOLLOW =
   "members get the classes that their pods name without a DelegatedType; write spec.classSelector in their Cluster instead";
 const WHY_RESERVED: Readonly<Partial<Record<string, string>>> = {
-  batch: "Jobs run whole in members without a DelegatedType; a CronJob stays on the host, and its Jobs go to members",
   "discovery.k8s.io": "members get the EndpointSlices of a Service without a selector with the Service; name services",
   "multicluster.x-k8s.io": "members get a ServiceExport with its Service, without a DelegatedType; name services",
   "networking.k8s.io": "members get NetworkPolicies for the pods of this cluster without a DelegatedType",
@@ -188,11 +185,24 @@ const reservedRules = [
     rule: `!(self.spec.?group.orValue('') in ['legation.dev', 'events.k8s.io', 'coordination.k8s.io', 'metrics.k8s.io'])`,
     message: "objects of this group belong to the cluster that they are in",
   },
-  ...Object.entries(RESERVED).map(([group, plurals]) => ({
-    rule: `self.spec.?group.orValue('') != '${group}' || !(self.spec.plural in [${plurals.map((plural) => `'${plural}'`).join(", ")}])`,
-    message: WHY_RESERVED[group] ?? OF_A_CONTROLLER,
-  })),
+  ...Object.entries(RESERVED).map(([group, plurals]) =>
+    reservedRule({ group, plurals, message: WHY_RESERVED[group] ?? OF_A_CONTROLLER }),
+  ),
 ];
+
+/** Returns the rule that refuses DelegatedTypes of resources. */
+export function reservedRule({
+  group,
+  plurals,
+  message,
+}: {
+  readonly group: string;
+  readonly plurals: readonly string[];
+  readonly message: string;
+}): object {
+  const all = plurals.map((plural) => `'${plural}'`).join(", ");
+  return { rule: `self.spec.?group.orValue('') != '${group}' || !(self.spec.plural in [${all}])`, message };
+}
 
 const generationRule = {
   rule: "!has(self.spec.status) || self.spec.status.all(rule, !rule.path.endsWith('/observedGeneration'))",

@@ -10,7 +10,6 @@ export function delegationModeOf(labels: Readonly<Record<string, string>> | unde
   return MODES.find((mode) => mode === labels?.[DELEGATION_LABEL]);
 }
 
-/** Reports whether a pod with this placement is delegated in a namespace of this mode. */
 export function isDelegationWanted(placement: RequestedPlacement, mode: DelegationMode): boolean {
   return mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
 }

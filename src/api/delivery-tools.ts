@@ -91,7 +91,6 @@ export function isToolsAnnotation(key: string, bearer: Bearer): boolean {
   return domain !== undefined || key.startsWith(OLM);
 }
 
-/** Returns the listed domain of a key. */
 function toolsDomain(key: string): string | undefined {
   const slash = key.indexOf("/");
   if (slash < 0) return undefined;

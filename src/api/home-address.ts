@@ -19,7 +19,6 @@ export function homeAddress(server: string): HomeAddress | undefined {
   return { host, port: url.port === "" ? "443" : url.port };
 }
 
-/** Reports whether the address is local to a machine or cluster. */
 export function isLocalAddress({ host }: HomeAddress): boolean {
   return (
     host === "localhost" ||

@@ -1,3 +1,7 @@
+import { isJsonObject } from "../kube/json.ts";
+
+export { isJsonObject, jsonOrNothing } from "../kube/json.ts";
+
 /** Compares JSON values deeply; an absent field equals `undefined`. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -15,22 +19,6 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
 
 /** A JSON object with unchecked fields. */
 export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Reports whether the value is a JSON object, not null or a list. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Returns the JSON value of a text that any client may have written. Undefined when it is none. */
-export function jsonOrNothing(text: string | undefined): unknown {
-  // An error costs more than most texts.
-  if (text === undefined || text === "") return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Returns a record by names that others choose: unlike in `{}`, `constructor` is absent until it is written. */
 export function byName<T>(record: Readonly<Record<string, T>> = {}): Record<string, T> {
@@ -63,7 +51,6 @@ export function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Returns labels or annotations without those that are left out. */
 export function withoutKeys(
   map: Readonly<Record<string, string>> | undefined,
   isLeftOut: (key: string, value: string) => boolean,

@@ -91,6 +91,8 @@ export const PROXY_LABEL = "legation.dev/proxy";
 export const PROXY_LABEL_VALUE = "true";
 /** The label's value on a pod in overflow mode, until the Binding to a virtual node changes it. */
 export const OVERFLOW_LABEL_VALUE = "overflow";
+/** Label of a proxy, and of its delegate: the slot of their namespace, by which API servers select a shard's pods. */
+export const SLOT_LABEL = "legation.dev/slot";
 /** Finalizer that keeps a proxy until its delegate is confirmed gone. */
 export const DELEGATE_FINALIZER = "legation.dev/delegate";
 /** `spec.schedulerName` of every proxy; no scheduler of the host answers to it. */
@@ -211,6 +213,8 @@ export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
 };
 /** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";
+/** Annotation on a shard's Lease: the number of shards that its holder counts. None for a single shard. */
+export const SHARDS_ANNOTATION = "legation.dev/shards";
 /** Annotation on the controllers' Lease: the intervals without a leader. */
 export const LEADERLESS_ANNOTATION = "legation.dev/unled";
 

@@ -103,7 +103,6 @@ export function kueueCondition({ status }: WithConditions, type: string): KueueC
   return status?.conditions?.find((condition) => condition.type === type);
 }
 
-/** Reports whether a condition of the object is True. */
 export function isTrue(object: WithConditions, type: string): boolean {
   return kueueCondition(object, type)?.status === "True";
 }

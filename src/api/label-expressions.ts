@@ -95,7 +95,6 @@ export function requirementOf({ key, operator, values = [] }: LabelExpression): 
   }
 }
 
-/** Returns the fields as one selector. */
 export function selectorOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): Selector {
   const equal = Object.entries(matchLabels).map(
     ([key, value]): Requirement => ({ key, operator: "In", values: [value] }),

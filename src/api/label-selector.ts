@@ -65,7 +65,6 @@ function holds(requirement: Requirement, value: string | undefined): boolean {
   }
 }
 
-/** Returns the problem of a label key. Undefined if it is valid. */
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
   if (!NAME.test(key.slice(slash + 1))) return "at most 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .";
@@ -74,7 +73,6 @@ export function labelKeyProblem(key: string): string | undefined {
   return prefix.length <= LONGEST_PREFIX && PREFIX.test(prefix) ? undefined : "its prefix must be a DNS name";
 }
 
-/** Reports whether the text is a valid label value; the empty text is. */
 export function isLabelValue(text: string): boolean {
   return text === "" || NAME.test(text);
 }
@@ -120,7 +118,6 @@ class Tokens {
   }
 }
 
-/** Parses a requirement, or returns its problem. */
 function parseRequirement(tokens: Tokens): Requirement | string {
   const first = tokens.next();
   const negated = first.text === "!";
@@ -158,7 +155,6 @@ function parseRequirement(tokens: Tokens): Requirement | string {
   }
 }
 
-/** Returns the values in parentheses, or the problem. */
 function parseValues(tokens: Tokens): readonly string[] | string {
   const opening = tokens.next();
   if (opening.text !== "(") return tokens.expected("(", opening);

@@ -24,7 +24,6 @@ export interface Override {
 /** The overrides, or all problems and what to write instead. */
 export type ParsedOverrides = readonly Override[] | { readonly problem: string };
 
-/** An optional field of a pod's spec. */
 type OptionalField = Exclude<keyof PodSpec, "containers">;
 
 /**
@@ -52,7 +51,6 @@ const KEPT_FIELDS: ReadonlySet<string> = new Set(FIELDS_NOT_DELEGATED);
 interface PathRules {
   readonly read: (path: string) => string | undefined;
   readonly write: (path: string) => string | undefined;
-  /** The path of the example in messages. */
   readonly example: string;
 }
 
@@ -123,7 +121,6 @@ export const parseObjectOverrides: (text: string) => ParsedOverrides = overrides
   example: "/data/region",
 });
 
-/** Reports whether an override applies to this member. */
 export function overrideApplies(
   { clusters, selector }: Override,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { RequestedPlacement } from "./annotations.ts";
 import { type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
 import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
+import { defined } from "./defined.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
 import { type LabelSelector, labelSelectorSchema, selectorOf } from "./label-expressions.ts";
 
@@ -32,8 +33,7 @@ export function defaultPlacement({
     ...(clusterSelector === undefined
       ? {}
       : { selector: selectorOf(clusterSelector), selectorText: "the clusterSelector of PlacementDefaults" }),
-    ...(clusterAffinity === undefined ? {} : { affinity: clusterAffinity }),
-    ...(clusterSpread === undefined ? {} : { spread: clusterSpread }),
+    ...defined({ affinity: clusterAffinity, spread: clusterSpread }),
   };
 }
 

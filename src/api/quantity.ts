@@ -78,12 +78,10 @@ export function formatAmounts(amounts: Amounts): Record<string, string> {
 /** Tolerates rounding of sums; no request is this small. */
 export const ROUNDING = 1e-6;
 
-/** Reports whether an amount, which may be a sum, exceeds another. */
 export function exceeds(amount: number, limit: number): boolean {
   return amount - limit > ROUNDING;
 }
 
-/** Reports whether the amounts, which may be sums, fit into what is there. */
 export function isWithin(amounts: Amounts, limits: Amounts): boolean {
   return Object.entries(amounts).every(([resource, amount]) => !exceeds(amount, limits[resource] ?? 0));
 }

@@ -17,7 +17,6 @@ const pointer = z
   .regex(/^\/spec(\/[^/]+)+$/)
   .max(256);
 
-/** The schema of `spec.queue`. */
 export const queueRuleSchema: z.ZodType<QueueRule> = z
   .object({
     suspend: pointer.describe(

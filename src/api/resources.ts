@@ -45,7 +45,6 @@ export const admissionChecks: OptionalResource<AdmissionCheck> = inVersions(
   KUEUE_VERSIONS,
 );
 
-/** Returns the API resource that a type names. */
 export function resourceOfType({ spec }: Pick<DelegatedType, "spec">): Resource<AnyObject> {
   const { group = "", version, plural, kind, scope = "Namespaced" } = spec;
   return { group, version, plural, kind, namespaced: scope === "Namespaced" };

@@ -26,15 +26,12 @@ export function mayBeCopied({ metadata }: Identified): boolean {
   return !(namespace === "default" && name === "kubernetes") && !isImported;
 }
 
-/** A Service of any shape. */
 type AnyService = { readonly spec?: unknown } | JsonObject;
 
-/** Reports whether the type is Services. */
 export function isOfServices({ metadata }: Pick<DelegatedType, "metadata">): boolean {
   return metadata.name === "services";
 }
 
-/** Returns the spec of a Service as unchecked fields. */
 export function specOf({ spec }: AnyService): JsonObject {
   return isJsonObject(spec) ? spec : {};
 }
@@ -53,7 +50,6 @@ export function addressChange(before: AnyService, after: AnyService): string | u
   return `its cluster IP there is ${is} now, and was ${was}, which running pods may still use (in a variable *_SERVICE_HOST, say)`;
 }
 
-/** Reports whether Services of the type have node ports. */
 export function hasNodePorts(type: unknown): boolean {
   return type === "NodePort" || type === "LoadBalancer";
 }

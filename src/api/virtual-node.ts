@@ -36,7 +36,6 @@ export const OTHER_ROLES: Readonly<Record<string, string>> = {
   "node-role.kubernetes.io/agent": "",
 };
 
-/** Returns the labels that a virtual node has from its Cluster. */
 export function labelsFromCluster(labels: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(labels).filter(([key, value]) => !isKeptOff(key, value)));
 }

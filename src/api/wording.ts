@@ -1,6 +1,5 @@
 // Words for quantities, the same in messages, events, the command line and the page.
 
-/** Formats a count: `1 pod`, `3 pods`. */
 export function counted(count: number, noun = "pod", plural = `${noun}s`, digits: string = String(count)): string {
   return `${digits} ${count === 1 ? noun : plural}`;
 }
@@ -40,7 +39,6 @@ export function percent(part: number): string {
   return part > 0 && part < 0.01 ? "under 1 %" : `${Math.round(part * 100)} %`;
 }
 
-/** Reports whether amounts of a resource are bytes. */
 export function isInBytes(resource: string): boolean {
   return resource === "memory" || resource.endsWith("storage") || resource.startsWith("hugepages-");
 }

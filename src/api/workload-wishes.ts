@@ -37,7 +37,6 @@ export function isWishingKind(kind: string): kind is WishingKind {
   return WISHING_KINDS.some((known) => known === kind);
 }
 
-/** Returns the wishes among the annotations. */
 export function wishesAmong(annotations: Annotations = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(annotations).filter(([key]) => isWish(key)));
 }

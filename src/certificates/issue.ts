@@ -167,7 +167,6 @@ export function issueClient(
   return issue(issuer, { subject, publicKey: spkiOf(createPublicKey(publicKey)), extensions }, options);
 }
 
-/** Issues a client certificate with a new key. */
 export async function issueClientWithKey(
   authority: Authority,
   subject: ClientSubject,
@@ -191,7 +190,6 @@ function issuerOf({ cert, key }: Authority): Issuer & { readonly publicKey: Subj
   return { name: subject, publicKey: subjectPublicKeyInfo, key: createPrivateKey(key), notAfter: validToDate };
 }
 
-/** Returns a certificate (PEM). */
 function issue(
   { name: issuer, key, notAfter }: Issuer,
   holder: {

@@ -85,7 +85,6 @@ export function subjectKeyIdentifier(key: SubjectPublicKeyInfo): Extension {
   return extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyIdentifier(key)));
 }
 
-/** Returns the extension with the identifier of the issuer's key. */
 export function authorityKeyIdentifier(key: SubjectPublicKeyInfo): Extension {
   const identifier = new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyIdentifier(key)) });
   return extension(id_ce_authorityKeyIdentifier, identifier);

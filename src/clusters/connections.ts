@@ -33,6 +33,8 @@ interface Held<C> {
 export class MemberConnections<C extends RenewableConnection> {
   readonly #options: ConnectionsOptions<C>;
   readonly #held = new Map<string, Held<C>>();
+  /** Asked for several times for each pod, and changes seldom. */
+  #all: readonly C[] | undefined;
   readonly #problems = new Map<string, string>();
 
   constructor(options: ConnectionsOptions<C>) {
@@ -43,8 +45,9 @@ export class MemberConnections<C extends RenewableConnection> {
     return this.#held.get(name)?.connection;
   }
 
-  all(): C[] {
-    return [...this.#held.values()].map(({ connection }) => connection);
+  all(): readonly C[] {
+    this.#all ??= [...this.#held.values()].map(({ connection }) => connection);
+    return this.#all;
   }
 
   /** Returns the kubeconfig by which the member is reached now. */
@@ -84,6 +87,7 @@ export class MemberConnections<C extends RenewableConnection> {
     const held = this.#held.get(name);
     if (held === undefined) return;
     this.#held.delete(name);
+    this.#all = undefined;
     const { close, log } = this.#options;
     close(held.connection).catch((error: unknown) => log.warn({ member: name, err: error }, "disconnect failed"));
   }
@@ -91,6 +95,7 @@ export class MemberConnections<C extends RenewableConnection> {
   async stop(): Promise<void> {
     const all = this.all();
     this.#held.clear();
+    this.#all = undefined;
     await Promise.all(all.map((connection) => this.#options.close(connection)));
   }
 
@@ -123,6 +128,7 @@ export class MemberConnections<C extends RenewableConnection> {
     this.forgetProblem(name);
     this.end(name);
     this.#held.set(name, { connection, hasAgent, kubeconfig });
+    this.#all = undefined;
     onConnected?.(cluster, connection, held?.connection);
   }
 }

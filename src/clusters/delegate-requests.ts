@@ -21,6 +21,7 @@ const NOTHING: Amounts = {};
  */
 export class DelegateRequests {
   readonly used: Record<string, number> = {};
+  #version = 0;
   readonly #requested: Record<string, number> = {};
   readonly #fits: (requests: Amounts) => boolean;
   readonly #counted = new Map<string, Counted>();
@@ -32,6 +33,11 @@ export class DelegateRequests {
 
   constructor(fits: (requests: Amounts) => boolean = () => true) {
     this.#fits = fits;
+  }
+
+  /** Grows with each change of a sum. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Includes those that fit no node. */
@@ -126,6 +132,7 @@ export class DelegateRequests {
   }
 
   #sum({ requests, counted, namespace, priority }: Counted, sign: 1 | -1): void {
+    this.#version += 1;
     addAmounts(this.used, counted, sign);
     addAmounts(this.#requested, requests, sign);
     addTo(this.#namespaces, namespace, requests, sign);

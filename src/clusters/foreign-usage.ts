@@ -2,6 +2,7 @@ import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, QUEUED_OBJECT_LABEL } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
+import { isInShard, type Shard } from "../api/shards.ts";
 import type { ClusterClient, ListPage } from "../kube/client.ts";
 import { isKubeError, isRefusal } from "../kube/errors.ts";
 import { LIST_TIMEOUT_MS } from "../kube/list.ts";
@@ -39,7 +40,6 @@ interface Detail {
   readonly byOwner: Map<string, NodeSums>;
 }
 
-/** Sums of one reading by node. */
 export interface ForeignByNode {
   /** Returns the sum on one node, without the pods of some Jobs of the member and objects of the host's queues, given by uid. */
   on(node: string, without?: Iterable<string>): Amounts;
@@ -47,6 +47,8 @@ export interface ForeignByNode {
 
 interface Reading {
   sum: Record<string, number>;
+  /** The requests of delegates of other shards. */
+  shards: Record<string, number>;
   /** Undefined: nobody asks for it. */
   detail: Detail | undefined;
   pages: number;
@@ -61,6 +63,7 @@ export class ForeignUsage {
   #timer: Timer | undefined;
   #running: Promise<void> | undefined;
   #sum: Amounts | undefined;
+  #occupied: Amounts | undefined;
   #byNode: ForeignByNode | undefined;
   #detailUntil = Number.NEGATIVE_INFINITY;
   #isAsked = false;
@@ -73,6 +76,11 @@ export class ForeignUsage {
 
   get sum(): Amounts | undefined {
     return this.#sum;
+  }
+
+  /** The sum with the delegates of other shards: what is taken beside the delegates of this one. */
+  get occupied(): Amounts | undefined {
+    return this.#occupied;
   }
 
   /** Has the sum read as often as placement needs it. */
@@ -157,7 +165,7 @@ export class ForeignUsage {
 
   /** Reads the remaining pages while no other member is read. Rejects with KubeError. */
   async #readOn(reading: Reading): Promise<void> {
-    const { clock, mutex, onChange } = this.#options;
+    const { clock, mutex, hostId, shard, onChange } = this.#options;
     const { signal } = this.#abort;
     const release = await mutex.lock(signal);
     try {
@@ -167,6 +175,10 @@ export class ForeignUsage {
         const { items, continue: next } = await this.#page(reading.next);
         for (const pod of items) {
           const requests = podRequests(pod);
+          if (pod.metadata.labels?.[HOST_LABEL] === hostId) {
+            if (!isInShard(shard, pod.metadata.namespace)) addAmounts(reading.shards, requests);
+            continue;
+          }
           addAmounts(reading.sum, requests);
           if (reading.detail !== undefined) addDetail(reading.detail, pod, requests);
         }
@@ -180,15 +192,18 @@ export class ForeignUsage {
       release();
     }
     this.#sum = reading.sum;
+    addAmounts(reading.shards, reading.sum);
+    this.#occupied = reading.shards;
     this.#byNode = reading.detail && byNodeOf(reading.detail);
     onChange();
   }
 
   #page(token: string | undefined): Promise<ListPage<Pod>> {
-    const { client, hostId } = this.#options;
+    const { client, hostId, shard } = this.#options;
+    // Proxies of a member that is itself a host run elsewhere.
+    const notProxies = `${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`;
     return client.list(pods, {
-      // Proxies of a member that is itself a host run elsewhere.
-      labelSelector: `${HOST_LABEL}!=${hostId},${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`,
+      labelSelector: shard.count === 1 ? `${HOST_LABEL}!=${hostId},${notProxies}` : notProxies,
       fieldSelector: RUNNING,
       limit: PAGE,
       timeoutMs: LIST_TIMEOUT_MS,
@@ -228,12 +243,14 @@ function byNodeOf({ byNode, byOwner }: Detail): ForeignByNode {
 
 function begun(isDetailed: boolean): Reading {
   const detail = isDetailed ? { byNode: new Map(), byOwner: new Map() } : undefined;
-  return { sum: {}, detail, pages: 0, next: undefined, workMs: 0 };
+  return { sum: {}, shards: {}, detail, pages: 0, next: undefined, workMs: 0 };
 }
 
 export interface ForeignUsageOptions {
+  /** Shows the pods of all shards. */
   readonly client: ClusterClient;
   readonly hostId: string;
+  readonly shard: Shard;
   /** Shared by all members, so that one is read at a time. */
   readonly mutex: Mutex;
   readonly clock: Clock;

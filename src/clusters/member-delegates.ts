@@ -25,7 +25,6 @@ export interface MemberDelegatesOptions {
   readonly onState: () => void;
 }
 
-/** A named index of pods. */
 export interface PodIndex {
   readonly name: string;
   readonly valuesOf: IndexFunction<Pod>;

@@ -35,7 +35,6 @@ function nextVersion(): number {
   return latestVersion;
 }
 
-/** The watched nodes of one member, and their sums. */
 export class MemberNodes {
   readonly reflector: Reflector<KubeNode>;
   readonly #clock: Clock;

@@ -15,7 +15,6 @@ export interface MemberTokensOptions extends ControllerOptions {
   readonly metrics?: Metrics;
 }
 
-/** Renews the tokens with which the controller reaches members. */
 export function renewMemberTokens(options: MemberTokensOptions): TokenRenewal {
   const { host, registry, events, metrics } = options;
   const renewal = new TokenRenewal({

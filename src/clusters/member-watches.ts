@@ -17,6 +17,7 @@ const SPREAD_PER_MEMBER_MS = 20;
 export class MemberWatches<Watch extends MemberWatch> {
   readonly #open: (member: Member, rest: Rest) => Watch;
   readonly #watches = new Map<Member, Watch>();
+  #followed: readonly Member[] | undefined;
   #stopped = false;
 
   /** Takes a function that creates, but does not start, a member's watch. */
@@ -25,6 +26,9 @@ export class MemberWatches<Watch extends MemberWatch> {
   }
 
   follow(members: readonly Member[]): void {
+    // The registry returns the same list until a member comes or goes.
+    if (members === this.#followed) return;
+    this.#followed = members;
     const followed = members.filter((member) => this.#watches.has(member)).length;
     // Each of a thousand Clusters that come at a start changes hardly anything.
     if (followed < this.#watches.size) this.keep(members);

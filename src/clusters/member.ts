@@ -1,19 +1,18 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
-import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
+import { ALL_NAMESPACES } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { candidateOf } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import type { Rest } from "../runtime/reflector.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { confirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
@@ -23,32 +22,23 @@ import { KnownDevices } from "./known-devices.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
+import type { MemberEvents, MemberOptions } from "./member-options.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
 import { connectionState, isSyncing, type VirtualNode, whyClosed } from "./readiness.ts";
+import { shardClient } from "./shard-client.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
-
-export interface MemberEvents {
-  /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
-  readonly delegate: [member: Member, key: ObjectKey];
-  /** A delegate of the member freed resources. */
-  readonly ended: [member: Member, delegate: Stored<Pod>];
-  /** The member's nodes changed in a way that matters to placement. */
-  readonly memberNodes: [member: Member];
-  readonly responsive: [member: Member];
-  /** The member became reachable or unreachable, readable or unreadable. */
-  readonly connection: [member: Member];
-}
 
 // The objects of a member may fill this share of the heap, so that it cannot exhaust the memory for all.
 const SHARE_OF_HEAP = 0.5;
-const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /** The connection to one member. Shares no connection, queue or deadline with others: a hanging member delays none. */
 export class Member {
   readonly name: string;
   /** Sends nothing to a cluster other than the one that joined. */
   readonly client: ClusterClient;
+  /** Like `client`, and shows the objects of all shards. */
+  readonly everywhere: ClusterClient;
   readonly watches: Set<{ readonly plural?: string; retry(): void; need?(): void }> = new Set();
   readonly rest: Omit<Rest, "spreadMs"> = { mutex: new Mutex(), share: Math.random() };
   readonly delegates: MemberDelegates;
@@ -67,8 +57,8 @@ export class Member {
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
   readonly #watchHealth: WatchHealth;
-  readonly #events: Pick<Events<MemberEvents>, "emit">;
-  #probed: ProbeResult = NOT_PROBED;
+  readonly #events: Pick<Events<MemberEvents<Member>>, "emit">;
+  #probed: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
   #emittedState = "";
   #heardAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
@@ -76,19 +66,8 @@ export class Member {
   #virtualNode: VirtualNode | undefined;
   #candidate: Candidate | undefined;
 
-  constructor(options: {
-    readonly cluster: Stored<Cluster>;
-    readonly client: ClusterClient;
-    readonly hostId: string;
-    readonly events: Pick<Events<MemberEvents>, "emit">;
-    /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
-    readonly onIdentity?: (uid: string | undefined) => void;
-    /** Shared by all members, whose foreign usage is read one at a time. */
-    readonly mutex?: Mutex;
-    readonly clock: Clock;
-    readonly log: Logger;
-  }) {
-    const { cluster, hostId, events, mutex = new Mutex(), clock } = options;
+  constructor(options: MemberOptions<Member>) {
+    const { cluster, hostId, shard = ALL_NAMESPACES, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
     this.#identity = new JoinedIdentity({
@@ -103,7 +82,8 @@ export class Member {
     const throttle: Pick<CreateThrottle, "of"> = {
       of: (create, send) => this.#createThrottle.of(create, () => this.answerOf(send())),
     };
-    const client = confirmedClient(options.client, this.#identity, throttle);
+    this.everywhere = confirmedClient(options.client, this.#identity, throttle);
+    const client = shardClient(this.everywhere, shard);
     this.client = client;
     this.#reachability = new Reachability(clock);
     this.#events = events;
@@ -144,8 +124,9 @@ export class Member {
       },
     });
     this.#foreign = new ForeignUsage({
-      client,
+      client: this.everywhere,
       hostId,
+      shard,
       mutex,
       clock,
       onChange: () => {
@@ -319,8 +300,7 @@ export class Member {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
     this.#noted.add(error);
     this.#latency.failed();
-    this.#identity.doubt();
-    this.#probe.hurry();
+    this.noteRenewal();
   }
 
   noteRenewal(): void {
@@ -331,21 +311,18 @@ export class Member {
   /** The `used` of the candidate is updated in place. */
   candidate(): Candidate {
     this.#foreign.ask();
-    this.#candidate ??= this.#makeCandidate();
-    return this.#candidate;
-  }
-
-  #makeCandidate(): Candidate {
+    if (this.#candidate !== undefined) return this.#candidate;
     const { allocatable, largestNode } = this.nodeTotals;
     this.requests.recount();
-    return candidateOf({
+    this.#candidate = candidateOf({
       cluster: this.#cluster,
       closed: whyClosed(this),
       overdue: this.#latency.overdue,
       allocatable,
       largestNode,
       used: this.requests.used,
-      foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
+      version: () => this.requests.version,
+      foreign: this.#foreign.occupied ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       devices: this.devices.known,
       usedIn: (namespace) => this.requests.usedIn(namespace),
@@ -354,6 +331,7 @@ export class Member {
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
     });
+    return this.#candidate;
   }
 
   #onProbe(result: ProbeResult): void {

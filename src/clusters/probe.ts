@@ -1,7 +1,7 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { isRecord } from "../kube/json.ts";
+import { isJsonObject } from "../kube/json.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
 export interface ProbeSettings {
@@ -139,7 +139,7 @@ export class Probe {
   async #readVersion(timeoutMs: number): Promise<string | undefined> {
     const answer = await this.#read("/version", timeoutMs);
     this.#versionReadMs = this.#options.clock.now();
-    const version = isRecord(answer) ? answer.gitVersion : undefined;
+    const version = isJsonObject(answer) ? answer.gitVersion : undefined;
     return typeof version === "string" && VERSION.test(version) ? version : undefined;
   }
 

@@ -3,7 +3,9 @@ import { joinCommandOf } from "../api/join-command.ts";
 import { jsonEqual } from "../api/json.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { clusters } from "../api/resources.ts";
+import type { Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -16,9 +18,10 @@ import { type FoundKubeconfig, MemberConnections, type RenewableConnection } fro
 import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, identityKeys, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
-import { Member, type MemberEvents } from "./member.ts";
+import { Member } from "./member.ts";
+import type { MemberEvents } from "./member-options.ts";
 
-export interface RegistryEvents extends MemberEvents {
+export interface RegistryEvents extends MemberEvents<Member> {
   /** A Cluster was added, updated or deleted. */
   readonly cluster: [name: string];
   /** Only the Cluster's status changed, which this controller itself writes every few seconds. */
@@ -118,8 +121,8 @@ export class Registry {
     return this.#connections.get(name)?.member;
   }
 
-  members(): Member[] {
-    return this.#connections.all().map(({ member }) => member);
+  members(): readonly Member[] {
+    return membersOf(this.#connections.all());
   }
 
   server(name: string): string | undefined {
@@ -195,7 +198,7 @@ export class Registry {
   #connectTo(cluster: Stored<Cluster>, kubeconfig: string): Connected {
     const { name } = cluster.metadata;
     const connection = this.#options.connect(cluster, kubeconfig);
-    const { hostId, events, clock, log } = this.#options;
+    const { hostId, shard, events, clock, log } = this.#options;
     const { client, server } = connection;
     const onIdentity = (uid: string | undefined): void => {
       const current = this.#connections.kubeconfig(name);
@@ -203,7 +206,7 @@ export class Registry {
         this.#onIdentity(name, { uid, server, kubeconfig: current });
     };
     const running = { events, mutex: this.#foreignUsageMutex, clock, log };
-    const member = new Member({ cluster, client, hostId, onIdentity, ...running });
+    const member = new Member({ cluster, client, hostId, shard, onIdentity, ...running });
     return { member, server, renew: (text) => connection.renew(text) };
   }
 
@@ -289,12 +292,15 @@ export class Registry {
 export interface RegistryOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
+  readonly shard: Shard;
   /** Throws a message for the operator when the kubeconfig is unusable. */
   readonly connect: (cluster: Stored<Cluster>, kubeconfig: string) => MemberConnection;
   readonly events: Events<RegistryEvents>;
   readonly clock: Clock;
   readonly log: Logger;
 }
+
+const membersOf = memoized((connected: readonly Connected[]) => connected.map(({ member }) => member));
 
 function isStatusOnly(before: Stored<Cluster>, after: Stored<Cluster>): boolean {
   const written = ({ metadata, spec }: Stored<Cluster>): unknown => {

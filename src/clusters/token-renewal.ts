@@ -67,6 +67,8 @@ export class TokenRenewal {
   readonly #options: TokenRenewalOptions;
   readonly #loop: Controller<string, Observed, Action>;
   readonly #renewedAt = new Map<string, number>();
+  /** A kubeconfig takes a millisecond to parse, and each event of a member asks for its token. */
+  readonly #claims = new Map<string, Pick<StoredToken, "secret" | "key"> & Pick<Observed, "claims">>();
 
   constructor(options: TokenRenewalOptions) {
     this.#options = options;
@@ -98,14 +100,26 @@ export class TokenRenewal {
 
   #observe(cluster: string): Observed | undefined {
     const found = this.#find(cluster);
-    const claims = found && tokenClaims(found.kubeconfig);
+    const claims = found && this.#claimsOf(cluster, found);
     this.#options.onClaims?.(cluster, claims);
     if (found === undefined) {
+      this.#claims.delete(cluster);
       this.#renewedAt.delete(cluster);
       return undefined;
     }
     const renewedAt = this.#renewedAt.get(cluster);
     return { claims, reachable: found.connect !== undefined, ...(renewedAt === undefined ? {} : { renewedAt }) };
+  }
+
+  #claimsOf(
+    cluster: string,
+    { secret, key, kubeconfig }: StoredToken & { readonly kubeconfig: string },
+  ): Observed["claims"] {
+    const known = this.#claims.get(cluster);
+    if (known?.secret === secret && known.key === key) return known.claims;
+    const claims = tokenClaims(kubeconfig);
+    this.#claims.set(cluster, { secret, key, claims });
+    return claims;
   }
 
   async #renew(

@@ -1,3 +1,4 @@
+import type { DependencyKind } from "../copies/dependencies.ts";
 import { isKubeError, isNamespaceTerminating, isRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
 import {
   isNamespaceMissing,
@@ -9,7 +10,6 @@ import {
   withoutPodName,
 } from "../kube/messages.ts";
 import type { RefusalReason } from "../placement/candidate.ts";
-import type { DependencyKind } from "../pods/dependencies.ts";
 
 export interface PodRefusal {
   readonly reason: RefusalReason;

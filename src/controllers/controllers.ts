@@ -2,53 +2,45 @@ import type { Cluster } from "../api/cluster.ts";
 import { defined } from "../api/defined.ts";
 import { virtualNodeName } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
-import { renewMemberTokens } from "../clusters/member-tokens.ts";
+import { ALL_NAMESPACES, isFirst } from "../api/shards.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
-import type { TokenRenewal } from "../clusters/token-renewal.ts";
+import { shardClient } from "../clusters/shard-client.ts";
+import { FAMILIES } from "../copies/named-by-pods.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { completedSpec } from "../pods/host-admission.ts";
 import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
+import type { Reflector, ReflectorEvent } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { proxyWrites } from "../scheduling/memories.ts";
+import { type RunningType, runWholeTypes } from "../whole/adapters.ts";
 import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
-import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
-import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
 import { Followers } from "./following/followers.ts";
 import { HomeApiController } from "./home-api/controller.ts";
+import { HostWide, waitingElsewhere } from "./host-wide.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
 import type { ControllersOptions } from "./options.ts";
 import { OverflowController } from "./overflow/controller.ts";
 import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
-import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
-import { FlavorCapacities } from "./queues/flavor-capacities.ts";
-import { reflectFlavors } from "./queues/flavors.ts";
-import { ProviderController } from "./queues/provider-controller.ts";
-import { QuotaController } from "./queues/quota-controller.ts";
-import { RoomController } from "./queues/room-controller.ts";
-import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
+import { boundTo, reflectProxies } from "./proxies.ts";
 import { RefusedWrites } from "./refused-writes.ts";
-import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { ImportController } from "./services/imports/controller.ts";
 import { ImportRemoval } from "./services/imports/removal.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
-import { NodeServing } from "./virtual-node/serving.ts";
-import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
 import { TypesController } from "./whole/types-controller.ts";
-import { WholeController } from "./whole/whole-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -59,62 +51,61 @@ export interface HostOptions {
   readonly homeApiServer: string | undefined;
 }
 
-/** The host's API server as its own pods reach it. */
-const IN_CLUSTER_SERVER = "https://kubernetes.default.svc";
 const EVENT_SOURCE = { component: "legation", reportingComponent: "legation.dev/controller" };
 
-/** All controllers. Each says itself of which events it hears: docs/architecture.md#events. */
+/** The controllers of a shard; those of the first also do what is one for the whole host. Each says itself of which events it hears: docs/architecture.md#events. */
 export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
   readonly #proxies: ReadStore<Pod>;
+  /** Those of all shards, for the first of several. */
+  readonly #allProxies: Reflector<Pod> | undefined;
   readonly #podEvents: PodEventController | undefined;
   readonly #recorder: EventRecorder;
   readonly #agents: AgentController;
-  readonly #tokens: TokenRenewal;
   readonly #homeApi: HomeApiController;
-  readonly #profiles: ClusterProfileController;
   readonly #copiers: readonly PodCopier[];
   readonly #networks: JoinedNetworks;
   readonly #virtualNodes: VirtualNodeController;
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
-  readonly #flavors: ReturnType<typeof reflectFlavors>;
-  readonly #capacities: FlavorCapacities;
-  readonly #quotas: QuotaController;
-  readonly #providers: ProviderController;
-  readonly #wholeJobs: WholeJobs;
+  readonly #whole: readonly RunningType[];
   readonly #types: TypesController;
-  readonly #room: RoomController;
-  readonly #relays: RelayController;
+  readonly #hostWide: HostWide | undefined;
   readonly #imports: ImportController | ImportRemoval;
-  readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
+  #unfollow: (() => void) | undefined;
 
   constructor(options: ControllersOptions, { identity, network, mcs, homeApiServer }: HostOptions) {
     this.#options = options;
-    const { host, connect, clock, log, metrics, podEvents, traces } = options;
+    const { shard = ALL_NAMESPACES, connect, clock, log, metrics, podEvents, traces } = options;
+    const host = shardClient(options.host, shard);
     const events = new Events<ControllerEvents>();
     const connectTo = ({ metadata: { name }, spec }: Stored<Cluster>, kubeconfig: string): MemberConnection => {
       return connect(name, kubeconfig, spec.agent === undefined ? undefined : this.#agents.connectionOf(name));
     };
-    const registry = new Registry({ host, hostId: identity.id, connect: connectTo, clock, log, events });
+    const registry = new Registry({ host, hostId: identity.id, shard, connect: connectTo, clock, log, events });
     this.registry = registry;
-    const proxyReflector = reflectProxies({ host, events, clock, log });
+    const proxyReflector = reflectProxies({ host, onEvent: (event) => events.emit("proxy", event), clock, log });
     const proxies = proxyReflector.store;
+    const onAny = (event: ReflectorEvent<Pod>): void => events.emit("anyProxy", event);
+    if (shard.count === 1) events.on("proxy", onAny);
+    else if (isFirst(shard)) this.#allProxies = reflectProxies({ host: options.host, onEvent: onAny, clock, log });
+    const allProxies = this.#allProxies?.store ?? proxies;
     this.#proxies = proxies;
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
-    const running = { host, registry, events, clock, log, ...defined({ metrics }) };
+    const running = { host, shard, registry, events, clock, log, ...defined({ metrics }) };
     if (metrics !== undefined) {
       const departed = new DepartedClusters({ exists: (name) => registry.cluster(name) !== undefined, metrics, clock });
       events.on("cluster", (name) => departed.noteChange(name));
       this.#departed = departed;
     }
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
-    this.#agents = new AgentController({ ...running, hostId: identity.id, hub: options.hub });
-    this.#tokens = renewMemberTokens(running);
+    // Agents connect to the first shard's holder.
+    const hub = isFirst(shard) ? options.hub : undefined;
+    this.#agents = new AgentController({ ...running, hostId: identity.id, hub });
     const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, events });
     this.#homeApi = new HomeApiController({
       ...running,
@@ -126,21 +117,10 @@ export class Controllers {
       proxies,
       modeOf: (proxy) => this.#delegation.placementState.eligibilities.apiMode(proxy),
     });
-    this.#profiles = new ClusterProfileController({
-      ...running,
-      recorder,
-      hostAddress: () => {
-        const authority = this.#homeApi.hostAuthority();
-        return {
-          server: homeApiServer ?? IN_CLUSTER_SERVER,
-          certificateAuthorityData: authority === undefined ? undefined : Buffer.from(authority).toString("base64"),
-        };
-      },
-    });
     const memberNamespaces = new MemberNamespaces(identity, clock);
     const copying: PodCopierOptions = { ...running, identity, memberNamespaces, recorder, proxies };
     const restoredHost = new RestoredHost({ election: options.election, log });
-    const classes = new DependencyController({ ...copying, family: CLASSES });
+    const dependencies = Object.values(FAMILIES).map((family) => new DependencyController({ ...copying, family }));
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
@@ -148,31 +128,19 @@ export class Controllers {
     this.#networks = networks;
     const services = new ServiceController({ ...copying, networks, mcs });
     events.on("networks", () => services.onNetworks());
-    this.#copiers = [
-      new DependencyController({ ...copying, family: NAMESPACED }),
-      classes,
-      services,
-      policies,
-      claims,
-      followers,
-    ];
+    this.#copiers = [...dependencies, services, policies, claims, followers];
     for (const copier of this.#copiers) subscribe(copier, events);
-    const kubelets = options.kubelets?.({
-      registry,
-      proxies,
-      proxiesOn: (node) => proxies.byIndex(NODE_INDEX, node),
-      onChange: (name) => events.emit("nodeEndpoint", name),
-      clock,
-      log,
-    });
     const kept = new KeptDelegates({ ...running, restoredHost });
     this.#virtualNodes = new VirtualNodeController({
       ...running,
-      proxies,
-      waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
+      proxies: allProxies,
+      waitingIn: (member) =>
+        this.#delegation.waitingIn(member) +
+        this.#overflow.bindingTo(member) +
+        waitingElsewhere(allProxies.list(), { shard, cluster: registry.cluster(member), now: clock.wall() }),
       kept,
       networkProblem: (name) => networks.problem(name),
-      endpoint: (name) => kubelets?.endpoint(name),
+      endpoint: (name) => this.#hostWide?.kubelets?.endpoint(name),
       agent: (name) => this.#agents.agent(name),
       ...defined({ nodePods: options.nodePods }),
     });
@@ -198,22 +166,9 @@ export class Controllers {
       placement: new OverflowPlacement(this.#delegation.placementAccess),
       recorder,
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
-      providesClasses: (pod, member) => classes.provides(pod, member),
+      providesClasses: (pod, member) =>
+        dependencies.every((family) => !family.areClasses || family.provides(pod, member)),
     });
-    const flavors = reflectFlavors(running);
-    this.#flavors = flavors;
-    this.#capacities = new FlavorCapacities({
-      ...running,
-      flavors,
-      proxies,
-      wholeInMember: (cluster) => [
-        ...this.#wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
-        ...this.#types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
-      ],
-    });
-    const queues = { ...running, capacities: this.#capacities };
-    this.#quotas = new QuotaController({ ...queues, recorder });
-    this.#providers = new ProviderController(queues);
     const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
       ...running,
@@ -224,43 +179,38 @@ export class Controllers {
     });
     const { podRules: rules } = this.#delegation.placementState;
     const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
-    this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
-    this.#wholeJobs.follow(running.events);
-    this.#types = new TypesController({ ...whole, proxies, followers });
-    this.#room = new RoomController({
-      ...running,
-      flavors,
-      proxies,
-      hostState: (claiming) => {
-        const known = claims.known(claiming);
-        return (
-          known && {
-            ...this.#delegation.placementObjects(),
-            clusters: registry.clusters(),
-            nodes: this.#virtualNodes.nodes.list(),
-            proxies: proxies.list(),
-            claims: known,
-            followed: followers.types,
-          }
-        );
-      },
-      wholeWork: () => [
-        ...this.#wholeJobs.objects().map(workOfJob),
-        ...this.#types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
-      ],
-      complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
-    });
-    this.#relays = new RelayController({ ...running, recorder, proxies });
+    this.#whole = runWholeTypes(whole);
+    for (const type of this.#whole) type.follow(running.events);
+    this.#types = new TypesController({ ...whole, everywhere: options.host, proxies, followers });
+    if (isFirst(shard)) {
+      this.#hostWide = new HostWide({
+        ...running,
+        host: options.host,
+        recorder,
+        proxies: allProxies,
+        nodes: this.#virtualNodes.nodes,
+        homeApiServer,
+        hostAuthority: () => this.#homeApi.hostAuthority(),
+        kubelets: options.kubelets,
+        placement: (claiming) => {
+          const known = claims.known(claiming);
+          return known && { ...this.#delegation.placementObjects(), claims: known, followed: followers.types };
+        },
+        complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
+        whole: this.#whole,
+        types: this.#types,
+      });
+    }
     const { nodes } = this.#virtualNodes;
     this.#imports = mcs
       ? new ImportController({ ...running, identity, nodes, networks: () => networks.now })
       : new ImportRemoval({ ...running, identity });
-    this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
   /** Rejects when the host cannot be read; the controllers are to be stopped then. */
   async start(signal: AbortSignal): Promise<void> {
     await this.registry.start(signal);
+    this.#allProxies?.start();
     await this.#agents.start();
     await this.#virtualNodes.start(signal);
     await this.#homeApi.start(signal);
@@ -275,34 +225,22 @@ export class Controllers {
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
       await yieldToEventLoop();
     }
-    this.#wholeJobs.start();
-    this.#profiles.start();
-    this.#quotas.start();
-    this.#providers.start();
-    this.#room.start();
-    this.#relays.start();
+    for (const type of this.#whole) type.start();
+    this.#hostWide?.start();
     this.#imports.start();
     this.#podEvents?.start();
-    this.#serving?.start();
     this.#reportMembers();
   }
 
   /** Stops controllers before what they write through. */
   async stop(): Promise<void> {
-    this.#options.metrics?.members.follow(undefined);
+    this.#unfollow?.();
     this.#departed?.stop();
-    await this.#serving?.stop();
     await this.#podEvents?.stop();
     await this.#imports.stop();
-    await this.#relays.stop();
-    await this.#room.stop();
-    await this.#profiles.stop();
-    await this.#providers.stop();
-    await this.#quotas.stop();
-    this.#capacities.stop();
-    await this.#flavors.stop();
+    await this.#hostWide?.stop();
     await this.#types.stop();
-    await this.#wholeJobs.stop();
+    for (const type of this.#whole) await type.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();
     await this.#delegation.stop();
@@ -310,7 +248,7 @@ export class Controllers {
     for (const copier of this.#copiers) await copier.stop();
     await this.#recorder.stop();
     await this.#virtualNodes.stop();
-    await this.#tokens.stop();
+    await this.#allProxies?.stop();
     await this.registry.stop();
     await this.#agents.stop();
   }
@@ -319,7 +257,7 @@ export class Controllers {
     const { registry } = this;
     const proxies = this.#proxies;
     const networks = this.#networks;
-    this.#options.metrics?.members.follow({
+    this.#unfollow = this.#options.metrics?.members.follow({
       members: function* () {
         for (const { name, reachable, unresponsiveMs, delegates, cluster } of registry.members()) {
           const unresponsiveSeconds = unresponsiveMs / 1000;

@@ -7,6 +7,8 @@ import type { SchedulingEvents } from "../scheduling/events.ts";
 /** The events by which controllers wake each other. Who emits and who hears each: docs/architecture.md#events. */
 export interface ControllerEvents extends RegistryEvents, SchedulingEvents {
   readonly proxy: [event: ReflectorEvent<Pod>];
+  /** As `proxy`, of every shard. Emitted where the first shard is. */
+  readonly anyProxy: [event: ReflectorEvent<Pod>];
   /** A proxy was bound to the virtual node of a Cluster, or left it. */
   readonly bound: [cluster: string, key: ObjectKey];
   /** A member keeps one more delegate that the host does not know. */

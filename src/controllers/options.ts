@@ -1,4 +1,5 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
+import type { Shard } from "../api/shards.ts";
 import type { MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { NotPlacedReason } from "../pods/proxy-conditions.ts";
@@ -16,6 +17,8 @@ import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 
 export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
+  /** The part of the host's namespaces to have in hand. Default: all. */
+  readonly shard?: Shard;
   readonly metrics?: Metrics;
   /** `agent` is for members that are reached through one. */
   readonly connect: (name: string, kubeconfig: string, agent: AgentConnection | undefined) => MemberConnection;

@@ -1,6 +1,6 @@
 import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import type { DependencyKind } from "../copies/dependencies.ts";
 import type { Needs } from "../placement/needs.ts";
-import type { DependencyKind } from "../pods/dependencies.ts";
 
 /** Copies what a pod needs of its namespace to members. */
 export interface Preparer {

@@ -33,7 +33,6 @@ interface Evaluator {
   run: (node: object, context: unknown) => unknown;
 }
 
-/** A member with its copy, as CEL has it. */
 export class CelMember {
   readonly name: string;
   readonly ready: boolean;

@@ -16,7 +16,6 @@ import { persistentVolumeClaims } from "../kube/resources.ts";
 import { type HostIdentity, ownerIn, ownerOf } from "../pods/delegate.ts";
 import { copiedLabels } from "./copy-metadata.ts";
 
-/** Storage classes of the member, by those of the host. */
 export type StorageClasses = Readonly<Record<string, string>>;
 
 /** The part of a member's claim that the host's annotation shows. */
@@ -151,7 +150,6 @@ export function labelsOfTools(there: PersistentVolumeClaim, claim: PersistentVol
   return Object.fromEntries(labels.flatMap(([key, value]) => (isLeft(key, value) ? [[key, null]] : [])));
 }
 
-/** Returns the owner annotation of a member's claim. */
 export function ownerAnnotation(
   { metadata }: Stored<PersistentVolumeClaim>,
   host: HostIdentity,

@@ -85,7 +85,6 @@ export function copyMetadataPatch(copy: Stored<KubeObject>, of: SourceOfCopy, ow
   ];
 }
 
-/** Reports whether the copy is of exactly this object of the host. */
 export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
   return ownerOf(copy)?.uid === source.metadata.uid;
 }

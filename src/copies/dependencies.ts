@@ -1,6 +1,5 @@
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { configMaps, priorityClasses, runtimeClasses, secrets, serviceAccounts } from "../kube/resources.ts";
-import type { DependencyKind } from "../pods/dependencies.ts";
 import type { CopiedKind } from "./kind.ts";
 
 /** An object that pods name, as far as one is copied. */
@@ -91,7 +90,9 @@ const runtimeClass: Kind = {
   isUsedInPlace: () => true,
 };
 
-/** The kinds that pods name. */
+export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | "PriorityClass" | "RuntimeClass";
+
+/** The kinds that pods name, in the order in which copies are made. `named-by-pods.ts` says where pods name them. */
 export const DEPENDENCIES: Readonly<Record<DependencyKind, Kind>> = {
   ConfigMap: configMap,
   Secret: secret,

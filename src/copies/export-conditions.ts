@@ -6,7 +6,6 @@ import { mayBeExported } from "./service-imports.ts";
 /** A condition of a ServiceExport, without its time. */
 export type WantedCondition = Required<Pick<ExportCondition, "type" | "status" | "reason" | "message">>;
 
-/** An export, with what decides on its conditions. */
 export interface ExportState {
   readonly exported: Stored<ServiceExport>;
   readonly service: Stored<Service> | undefined;
@@ -16,7 +15,6 @@ export interface ExportState {
   readonly conflicts: readonly ExportConflict[];
 }
 
-/** Returns the conditions of KEP-1645 for an export. */
 export function exportConditions(state: ExportState): readonly WantedCondition[] {
   const valid = validCondition(state);
   if (valid.status === "False") {

@@ -13,7 +13,6 @@ export interface ExportReport {
   readonly conditions: readonly ExportCondition[];
 }
 
-/** A condition as the host's ServiceExport requires it. */
 export type HostCondition = Required<ExportCondition> & { readonly lastTransitionTime: string };
 
 // Statuses from worst to best, for the types of KEP-1645. A member cannot add types.

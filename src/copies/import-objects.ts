@@ -27,7 +27,6 @@ export interface ImportObject {
   readonly [content: string]: unknown;
 }
 
-/** Reports whether this host made the object. */
 export function isOwnImport({ metadata }: KubeObject, host: HostIdentity): boolean {
   return metadata?.labels?.[HOST_LABEL] === host.id && metadata.labels[MANAGED_BY_LABEL] === MANAGED_BY;
 }

@@ -1,7 +1,7 @@
 import { clusterOfNode } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import { isOfSelector, type ServiceObject } from "./services.ts";
-import type { Source } from "./source.ts";
+import { PerMember, type Source } from "./source.ts";
 
 // Changes with every change of the slice, and says nothing of the part that a member is given.
 const TRIGGERED_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
@@ -9,7 +9,6 @@ const TRIGGERED_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
 // The zone and the node of endpoints in other clusters: none of the member's has that name.
 const ELSEWHERE = "another-cluster";
 
-/** Names of the networks that clusters are in. */
 export interface Networks {
   readonly host: string | undefined;
   readonly members: ReadonlyMap<string, string>;
@@ -23,18 +22,12 @@ export function networkOf({ host, members }: Networks, cluster: string | undefin
 type Endpoint = NonNullable<ServiceObject["endpoints"]>[number];
 type Distribution = string | undefined;
 
-interface Given {
-  readonly networks: Networks;
-  readonly distribution: Distribution;
-  readonly source: Source<ServiceObject>;
-}
-
 /**
  * The host's EndpointSlices of Services with a selector as members of a network are given them: without their own pods, which the
- * member's controller has, and without those of clusters that they cannot reach. Each is made once: the copier compares by identity.
+ * member's controller has, and without those of clusters that they cannot reach.
  */
 export class JoinedSlices {
-  readonly #given = new WeakMap<Stored<ServiceObject>, Map<string, Given>>();
+  readonly #given = new PerMember<ServiceObject, readonly [Networks, Distribution]>();
 
   /** Returns what the member is given of the slice. `distribution`: the `trafficDistribution` of its Service. */
   of(
@@ -43,12 +36,8 @@ export class JoinedSlices {
     networks: Networks,
     distribution: Distribution,
   ): Source<ServiceObject> {
-    const known = this.#given.get(slice) ?? new Map<string, Given>();
-    const before = known.get(member);
-    if (before?.networks === networks && before.distribution === distribution) return before.source;
-    const source = sourceFor(slice, member, networks, distribution);
-    this.#given.set(slice, known.set(member, { networks, distribution, source }));
-    return source;
+    const inputs = [networks, distribution] as const;
+    return this.#given.of(slice, { member, inputs }, () => sourceFor(slice, member, networks, distribution));
   }
 }
 

@@ -67,7 +67,6 @@ export interface CopiedKind<T extends KubeObject> {
 
 /** Copies that are changed by server-side apply, which leaves fields of other managers alone. */
 export interface AppliedKind<T extends KubeObject> {
-  /** Reports whether a copy has all that its source says. */
   readonly isInStep: (copy: Stored<T>, source: Stored<T>) => boolean;
   /** Returns further labels and annotations of a new copy. */
   readonly marks: (source: Stored<T>) => Marks;
@@ -119,7 +118,6 @@ export interface Fallback<T extends KubeObject> {
  */
 export type Drift = "none" | "metadata" | "content" | "immutable";
 
-/** Returns the object to create in a member for one of the host. */
 export function toCopy<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>, host: HostIdentity): T {
   const { resource, body, copyName, applied } = kind;
   const name = copyName?.(source.metadata, host.id) ?? source.metadata.name;
@@ -151,7 +149,6 @@ interface Comparison<T extends KubeObject> {
   readonly sameContent: boolean;
 }
 
-/** Compares a copy with its source. */
 export function driftOf<T extends KubeObject>(
   kind: CopiedKind<T>,
   copy: Stored<T>,

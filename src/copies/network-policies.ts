@@ -36,7 +36,6 @@ export function policyCopyName({ name, uid }: SourceIdentity, hostId: string): s
   return `${name.length + suffix.length <= LONGEST_NAME ? name : uid}${suffix}`;
 }
 
-/** Reports whether a policy of this name is a copy of this host's. */
 export function isPolicyCopyName(name: string, hostId: string): boolean {
   return name.endsWith(suffixOf(hostId));
 }

@@ -8,7 +8,6 @@ import type { MemberCopy } from "./object-status.ts";
 import { recordedMember } from "./objects.ts";
 import type { CopyHealth } from "./type-expressions.ts";
 
-/** A member that gets an object, or still has a copy of it. */
 export interface ObjectMember extends MemberCopy {
   /** Why the member does not get the object. Absent: it gets it. */
   readonly excluded?: string;
@@ -32,7 +31,6 @@ export interface ObjectMember extends MemberCopy {
   readonly failing?: string;
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
-  /** The health of the copy. */
   readonly health?: CopyHealth;
 }
 

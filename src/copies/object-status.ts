@@ -2,7 +2,6 @@ import type { AnyObject } from "../api/delegated-type.ts";
 import { isJsonObject, type JsonObject, jsonEqual } from "../api/json.ts";
 import type { Stored } from "../api/kubernetes.ts";
 
-/** A member that is to have an object. */
 export interface MemberCopy {
   readonly member: string;
   readonly copy?: Stored<AnyObject>;

@@ -1,9 +1,9 @@
-import { jsonEqual, pathOfPointer, setAt } from "../api/json.ts";
+import { pathOfPointer, setAt } from "../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { memoized } from "../api/memoized.ts";
 import { overrideObject } from "../api/object-overrides.ts";
-import type { Source } from "./source.ts";
+import { PerMember, type Source } from "./source.ts";
 
 /** A member's share of the object's replicas, and where the object has their number. */
 export interface ShareOfObject {
@@ -12,15 +12,9 @@ export interface ShareOfObject {
   readonly pointer: string | undefined;
 }
 
-interface Given<T extends KubeObject> {
-  readonly share: number | undefined;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly source: Source<T>;
-}
-
-/** Whole objects with shares and overrides as members are given them, each version made once: the copier compares objects by identity. */
+/** Whole objects with shares and overrides as members are given them. */
 export class ObjectsInMembers<T extends KubeObject> {
-  readonly #given = new WeakMap<Stored<T>, Map<string, Given<T>>>();
+  readonly #given = new PerMember<T, readonly [share: number | undefined, labels: string]>();
   readonly #toAll: (object: Stored<T>) => Stored<T>;
 
   /** `toAll` returns an object as it is given to members without overrides. Default: as it is. */
@@ -37,16 +31,12 @@ export class ObjectsInMembers<T extends KubeObject> {
     const isOverridden = object.metadata.annotations?.[OVERRIDES_ANNOTATION] !== undefined;
     const ofAll = this.#toAll(object);
     if (!isOverridden && share === undefined) return { state: "present", object: ofAll };
-    const known = this.#given.get(object) ?? new Map<string, Given<T>>();
-    const before = known.get(name);
-    if (before !== undefined && before.share === share && jsonEqual(before.labels, labels)) return before.source;
-    const ofMember = share === undefined ? ofAll : setAt(ofAll, pathOfPointer(pointer), share);
-    const overridden = overrideObject(ofMember, { name, labels });
-    const source: Source<T> =
-      "problem" in overridden
+    return this.#given.of(object, { member: name, inputs: [share, JSON.stringify(labels)] }, () => {
+      const ofMember = share === undefined ? ofAll : setAt(ofAll, pathOfPointer(pointer), share);
+      const overridden = overrideObject(ofMember, { name, labels });
+      return "problem" in overridden
         ? { state: "unknown", message: overridden.problem }
         : { state: "present", object: overridden.object };
-    this.#given.set(object, known.set(name, { share, labels, source }));
-    return source;
+    });
   }
 }

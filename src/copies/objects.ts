@@ -318,7 +318,6 @@ export function hasWholeFinalizer({ metadata: { finalizers = [] } }: Stored<Kube
   return finalizers.includes(WHOLE_FINALIZER);
 }
 
-/** Reports whether members are to have the object. */
 export function isWantedInMembers({ metadata }: Stored<KubeObject>): boolean {
   return metadata.deletionTimestamp === undefined && metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE;
 }

@@ -45,7 +45,6 @@ export function flavorExcludes(object: AnyObject, type: QueuedType, member: Memb
   return undefined;
 }
 
-/** Returns the pods of each template of an object, as its queue has changed them. */
 export function podsOfTemplates(object: AnyObject, type: QueuedType): readonly Pod[] {
   const templates = type.spec.queue?.templates.flatMap((pointer) => partsAt(object, pointer)) ?? [];
   return templates.map((template) => {

@@ -111,7 +111,6 @@ interface Consumer {
   readonly uid: string;
 }
 
-/** Returns the pods that a claim is reserved for. */
 function consumersIn({ reservedFor }: JsonObject): Consumer[] {
   return itemsOf(reservedFor).flatMap(({ resource, name, uid }): Consumer[] =>
     resource === "pods" && typeof name === "string" && typeof uid === "string" ? [{ resource, name, uid }] : [],

@@ -4,7 +4,6 @@ import type { ImportedPort, Service, ServiceExport, ServiceImportSpec, Stored } 
 import { addressKindOf } from "../api/service-fields.ts";
 import { fingerprint } from "../pods/fingerprints.ts";
 
-/** A Service that a cluster exports. */
 export interface ExportedService {
   /** Name of the member. Undefined: the host. */
   readonly cluster: string | undefined;

@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import { RELAY_SLICE_MANAGER } from "../api/relay.ts";
@@ -49,19 +50,16 @@ export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 const SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror";
 
-/** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
   return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
 }
 
-/** Reports whether the Service selects pods with these labels. */
 export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
   return (
     hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
   );
 }
 
-/** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
@@ -216,9 +214,7 @@ function withHintsForMember(slice: ServiceObject): ServiceObject {
 function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   const copied = (endpoints ?? []).map(({ addresses, conditions, hostname, hints }) => ({
     addresses,
-    ...(conditions === undefined ? {} : { conditions }),
-    ...(hostname === undefined ? {} : { hostname }),
-    ...(hints === undefined ? {} : { hints }),
+    ...defined({ conditions, hostname, hints }),
   }));
   return { endpoints: copied, ports };
 }

@@ -18,7 +18,6 @@ export interface RuledStatus {
   readonly problems: readonly string[];
 }
 
-/** The expressions of a DelegatedType, compiled. */
 export interface TypeExpressions {
   /** The problems of compilation, by field, line and column. */
   readonly problems: readonly string[];
@@ -46,7 +45,6 @@ interface StatusRule {
   readonly expression: ReturnType<typeof compile>;
 }
 
-/** Compiles the expressions of a DelegatedType. */
 export function compileExpressions({
   health,
   status = [],

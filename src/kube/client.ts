@@ -13,7 +13,6 @@ export interface RequestOptions {
   readonly outOfTurn?: boolean | undefined;
 }
 
-/** Options for the objects in a response. */
 interface AnswerOptions {
   /** Removes `metadata.managedFields` before the response is parsed, which halves memory and work. */
   readonly dropManagedFields?: boolean | undefined;
@@ -121,7 +120,6 @@ export type UpgradeAnswer =
   | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders }
   | { readonly socket?: never; readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
 
-/** A subresource to read as a stream. */
 export interface StreamOptions {
   readonly query: URLSearchParams;
   /** Ends the stream, including an open one. */
@@ -242,7 +240,6 @@ export interface Forwarder {
   forward(request: ForwardedRequest): Promise<ForwardedResponse>;
   /** Asks for another protocol. `protocol`: value of the Upgrade header. The caller owns the socket; `close` cuts it. */
   upgrade(request: Omit<ForwardedRequest, "body">, protocol: string): Promise<UpgradeAnswer>;
-  /** Closes all connections. */
   close(): Promise<void>;
 }
 

@@ -3,7 +3,6 @@ import { KubeError } from "./errors.ts";
 
 /** Credentials for one request: the client's identity, and the CA that the server must present. */
 export interface RequestIdentity {
-  /** Value of the Authorization header. */
   readonly authorization?: string | undefined;
   /** PEM bundle to trust instead of the system's authorities. */
   readonly ca?: string | undefined;

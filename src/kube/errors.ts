@@ -67,7 +67,6 @@ export interface StatusDetails {
   readonly isCut?: boolean | undefined;
 }
 
-/** A cause of a refusal. */
 export interface StatusCause {
   /** The cause as programs read it: `NamespaceTerminating`, `FieldValueNotSupported`. */
   readonly type?: string | undefined;

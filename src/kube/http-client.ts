@@ -9,9 +9,11 @@ import type {
   TableReads,
   WriteOptions,
 } from "./client.ts";
+import type { ClusterCredentials } from "./credentials.ts";
 import { ignoring } from "./errors.ts";
 import { yieldToEventLoop } from "./event-loop.ts";
 import { jsonOf, jsonOrText, METADATA_LIST, objectOf, pageOf } from "./internal/answers.ts";
+import { ServerConnections } from "./internal/connections.ts";
 import { forward, forwardUpgrade } from "./internal/forward.ts";
 import type { ApiRequest } from "./internal/request-sender.ts";
 import { collectionPath, listPath, objectPath, withQuery } from "./internal/resource-paths.ts";
@@ -21,6 +23,7 @@ import { type ConnectOptions, Transport } from "./internal/transport.ts";
 import { upgrade } from "./internal/upgrade.ts";
 import { warningsOf } from "./internal/warnings.ts";
 import { METADATA_ONLY, watchEvents } from "./internal/watch.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
 import type { Resource } from "./resources.ts";
 
@@ -44,6 +47,20 @@ const VERBS: Readonly<Record<RawRequest["method"], ApiRequest["verb"]>> = {
   PATCH: "patch",
   DELETE: "delete",
 };
+
+// A connection is opened when all others are in use, so that these are only as many as requests under way.
+const MOST_SHARED_CONNECTIONS = 4_096;
+
+/** Connections to one API server that several clients share. */
+export type SharedConnections = ServerConnections;
+
+/** Returns connections for clients that reach different clusters through one API server. */
+export function shareConnections(credentials: ClusterCredentials): SharedConnections {
+  return new ServerConnections({
+    credentials,
+    limits: { ...DEFAULT_LIMITS, concurrency: MOST_SHARED_CONNECTIONS },
+  });
+}
 
 /** Creates a client for one cluster. Opens no connection before the first request. */
 export function createClusterClient(options: ConnectOptions): ClusterClient & PathUpgrades & TableReads {

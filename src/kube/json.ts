@@ -99,8 +99,7 @@ function endOfArray(text: string, start: number): number {
   return -1;
 }
 
-/** Reports whether a JSON value is an object, not null or a list. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
@@ -123,7 +122,7 @@ export function jsonOrNothing(text: string | undefined): unknown {
 /** Returns the message of a `Status`. Undefined when the text is none. */
 export function statusMessage(text: string): string | undefined {
   const status = jsonOrNothing(text);
-  return isRecord(status) && status.kind === "Status" && typeof status.message === "string"
+  return isJsonObject(status) && status.kind === "Status" && typeof status.message === "string"
     ? status.message
     : undefined;
 }

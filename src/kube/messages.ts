@@ -3,9 +3,7 @@
  * source in k8s.io/kubernetes. Messages of Legation itself are never parsed.
  */
 
-/** Reports whether a message says this. */
 type Says = (message: string) => boolean;
-/** Returns the part of a message that names this. Undefined for another message. */
 type Names = (message: string) => string | undefined;
 type Changes = (message: string) => string;
 

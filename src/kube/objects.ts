@@ -202,7 +202,6 @@ export function secretText(secret: Secret | undefined, key: string): string | un
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** Returns texts as the data of a Secret. */
 export function secretData(texts: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString("base64")]));
 }

@@ -54,7 +54,6 @@ async function read<Schema extends z.ZodType>(
   throw new KubeError("the answer is no discovery document", fields);
 }
 
-/** Returns the resource in the version in which the API server sent the object. */
 export function resourceOf<T extends KubeObject>(
   { versions, ...resource }: OptionalResource<T>,
   { apiVersion = "" }: KubeObject,

@@ -165,7 +165,6 @@ class ForwardConnection {
   }
 }
 
-/** Returns the ids of a request's streams: of errors, and of data. */
 function streamsOf(request: number): readonly [errors: number, data: number] {
   return [4 * request + 1, 4 * request + 3];
 }

@@ -15,7 +15,7 @@ import {
   serviceShape,
 } from "./internal/object-shapes.ts";
 import type { JsonCheck } from "./internal/shape.ts";
-import { isRecord } from "./json.ts";
+import { isJsonObject } from "./json.ts";
 import type {
   CertificateSigningRequest,
   ClusterProfile,
@@ -41,7 +41,6 @@ import type {
   Stored,
 } from "./objects.ts";
 
-/** An API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
   /** API group; empty for core. */
   readonly group: string;
@@ -74,9 +73,8 @@ export function kindName({ group, plural }: Pick<Resource<KubeObject>, "group" |
   return group === "" ? plural : `${plural}.${group}`;
 }
 
-/** Reports whether the value has the fields that `Stored` promises. */
 export function isStored<T extends KubeObject>(value: unknown): value is Stored<T> {
-  if (!isRecord(value) || !isRecord(value.metadata)) return false;
+  if (!isJsonObject(value) || !isJsonObject(value.metadata)) return false;
   const { name, uid, resourceVersion } = value.metadata;
   return typeof name === "string" && typeof uid === "string" && typeof resourceVersion === "string";
 }

@@ -1,5 +1,5 @@
 import { metadataShape } from "./internal/object-shapes.ts";
-import { isRecord } from "./json.ts";
+import { isJsonObject } from "./json.ts";
 import type { KubeObject } from "./objects.ts";
 
 export interface TableColumn {
@@ -37,7 +37,7 @@ const COLUMNS_OF_OBJECTS: readonly TableColumn[] = [
 
 /** Returns an answer as a table: a `Table`, a list, or one object. Undefined if it is none of these. */
 export function parseTable(body: unknown): TablePage | undefined {
-  if (!isRecord(body) || !isRecord(body.metadata)) return undefined;
+  if (!isJsonObject(body) || !isJsonObject(body.metadata)) return undefined;
   const { resourceVersion, continue: next } = body.metadata;
   const meta = {
     resourceVersion: typeof resourceVersion === "string" ? resourceVersion : "",
@@ -53,7 +53,7 @@ export function parseTable(body: unknown): TablePage | undefined {
 }
 
 function listOf(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 function columnOf({ name, priority }: Record<string, unknown>): TableColumn {
@@ -76,6 +76,8 @@ function objectOf(value: unknown): KubeObject {
 
 function isKubeObject(value: unknown): value is KubeObject {
   return (
-    isRecord(value) && isRecord(value.metadata) && metadataShape({ uid: "", resourceVersion: "", ...value.metadata })
+    isJsonObject(value) &&
+    isJsonObject(value.metadata) &&
+    metadataShape({ uid: "", resourceVersion: "", ...value.metadata })
   );
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { z } from "zod";
+import { defined } from "../api/defined.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { User } from "../serving/access-reviews.ts";
@@ -67,8 +68,7 @@ export class Authentication {
     return {
       name,
       groups: withAnyUser(groups),
-      ...(uid === undefined ? {} : { uid }),
-      ...(extra === undefined ? {} : { extra }),
+      ...defined({ uid, extra }),
     };
   }
 }

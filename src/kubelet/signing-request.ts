@@ -39,7 +39,6 @@ export class SigningRequest {
     this.#options = options;
   }
 
-  /** Returns the certificate once it is issued. */
   async next(): Promise<Certificate | undefined> {
     const { host, clock, log, signer } = this.#options;
     if (clock.now() < this.#notBefore) return undefined;

@@ -17,6 +17,8 @@ export interface Candidate {
   readonly deviceResources?: ReadonlySet<string>;
   /** Room taken by this host's delegates, in-flight ones included. */
   readonly used: Amounts;
+  /** Grows with each change of the amounts that change in place. Absent: not known. */
+  readonly version?: () => number;
   /** Undefined if not known. */
   readonly foreign?: Amounts;
   readonly taints?: readonly Taint[];
@@ -35,7 +37,6 @@ export interface Candidate {
   readonly nodesFor?: (needs: NodeRequirements) => NodeFit;
 }
 
-/** A reason not to give a pod to a member. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out, or what the pod needs cannot be there
   | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas

@@ -51,7 +51,6 @@ function nextBeside(
   return nextInUpdate({ order, clusters, choices, own: placed, leaving, atOnce });
 }
 
-/** Returns why the preferences give the cluster no more than it has. */
 export function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): Why | undefined {
   const own = preferencesFor(preferences, cluster);
   if (own === undefined) return notPreferred();

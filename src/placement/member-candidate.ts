@@ -10,7 +10,15 @@ import { deviceResources, unlimited } from "./devices.ts";
 
 export type MemberFacts = Pick<
   Candidate,
-  "allocatable" | "largestNode" | "used" | "usedIn" | "reservedFor" | "preemptible" | "nodesFor" | "nodesHave"
+  | "allocatable"
+  | "largestNode"
+  | "used"
+  | "version"
+  | "usedIn"
+  | "reservedFor"
+  | "preemptible"
+  | "nodesFor"
+  | "nodesHave"
 > & {
   readonly cluster: Cluster;
   readonly closed: Candidate["closed"];
@@ -66,8 +74,12 @@ export function candidateOf(facts: MemberFacts): Candidate {
   return {
     name: cluster.metadata.name ?? "",
     labels: cluster.metadata.labels ?? {},
-    ...defined({ closed, foreign, admits: namespaceSelector && selectorOf(namespaceSelector) }),
-    ...defined({ limits: limits && limitAmounts(limits) }),
+    ...defined({
+      closed,
+      foreign,
+      admits: namespaceSelector && selectorOf(namespaceSelector),
+      limits: limits && limitAmounts(limits),
+    }),
     ...(overdue ? { overdue } : {}),
     ...(taints.length === 0 ? {} : { taints }),
     ...known,

@@ -8,7 +8,6 @@ import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
 import { repellingTaint, taintText } from "../pods/scheduling.ts";
 
-/** A pod's requirements of its node. */
 export interface NodeRequirements {
   /** Equal for pods with the same requirements. */
   readonly kind: string;
@@ -26,7 +25,6 @@ export interface NodeFit {
   /** Nodes of these that take new pods. */
   readonly selected: number;
   readonly tolerated: number;
-  /** The largest amount of each resource on one of these. */
   readonly largest: Amounts;
   readonly large: boolean;
   readonly against: ReadonlyMap<string, number>;

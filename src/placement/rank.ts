@@ -29,52 +29,101 @@ export interface RankInput {
   /** The first rule that filters a member gives the reason; earlier scores outrank later ones. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
+  /** Returns what a rule refuses a member for, which may change while the member does not. Absent: nothing. */
+  readonly lackIn?: (candidate: Candidate) => string | undefined;
+  /** The last ranking for equal pods. Absent: the pod's place depends on more than its shape and the members. */
+  readonly shared?: SharedRanking | undefined;
+}
+
+/** The last ranking for pods of which a member takes all or none. `rank` judges anew only the members that changed. */
+export interface SharedRanking {
+  judged: readonly Judged[];
+  sorted: readonly Scored[];
+  ranking: Ranking;
+}
+
+/** Returns the ranking of no members. */
+export function nothingRanked(): SharedRanking {
+  return { judged: [], sorted: [], ranking: { fitting: [], full: [], preemptable: [], refusals: [] } };
 }
 
 /** Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load. */
 export function rank(input: RankInput): Ranking {
-  const { requests: written, requestsIn, mutationIn, gangShortage, rules = [], candidates } = input;
-  const refusals: Refusal[] = [];
-  const fitting: Scored[] = [];
-  const full: Scored[] = [];
-  const preemptable = new Set<string>();
-  for (const candidate of candidates) {
-    const { name: cluster, closed } = candidate;
-    const refusal = firstRefusal(rules, candidate) ?? closed;
-    if (refusal !== undefined) {
-      refusals.push({ cluster, ...refusal });
-      continue;
-    }
-    const requests = requestsIn?.(candidate) ?? written;
-    const own = shortageOf(requests, candidate, mutationIn?.(candidate));
-    const shortage = own?.reason === "TooLarge" ? own : (gangShortage?.(candidate) ?? own);
-    const scored = scoreOf(candidate, requests, rules);
-    if (shortage === undefined) {
-      fitting.push(scored);
-    } else {
-      full.push(scored);
-      refusals.push({ cluster, ...shortage });
-      if (mayMakeRoom(requests, input, candidate)) preemptable.add(cluster);
-    }
-  }
+  const { candidates, lackIn, rules = [], shared = nothingRanked() } = input;
+  const outdated = new Set<Judged>(shared.judged.slice(candidates.length));
+  const anew: Judged[] = [];
+  const judged = candidates.map((candidate, index) => {
+    const lack = lackIn?.(candidate);
+    const before = shared.judged[index];
+    if (before !== undefined && isCurrent(before, candidate, lack)) return before;
+    if (before !== undefined) outdated.add(before);
+    const now = { ...judge(candidate, input), candidate, version: candidate.version?.(), lack };
+    anew.push(now);
+    return now;
+  });
+  if (anew.length === 0 && outdated.size === 0) return shared.ranking;
+  // All but those judged anew are in order, for which a sort takes about one comparison each.
+  const sorted = [...shared.sorted.filter((one) => !outdated.has(one)), ...anew.filter(isScored)].sort(byPreference);
+  const fitting = sorted.filter(({ refusal }) => refusal === undefined);
+  const full = sorted.filter(({ refusal }) => refusal !== undefined);
   const awaited = awaitedOf(fitting, rules);
-  return {
-    fitting: fitting.sort(byPreference).map(nameOf),
-    full: full.sort(byPreference).map(nameOf),
-    preemptable: full.map(nameOf).filter((name) => preemptable.has(name)),
+  const ranking: Ranking = {
+    fitting: fitting.map(nameOf),
+    full: full.map(nameOf),
+    preemptable: full.filter(({ mayMakeRoom }) => mayMakeRoom).map(nameOf),
     ...(awaited === undefined ? {} : { awaited: awaited.name }),
-    refusals,
+    refusals: judged.flatMap(({ refusal }) => refusal ?? []),
   };
+  Object.assign(shared, { judged, sorted, ranking });
+  return ranking;
+}
+
+/** A member as it was judged for a pod. */
+interface Judged {
+  readonly candidate: Candidate;
+  readonly version: number | undefined;
+  readonly lack: string | undefined;
+  /** Undefined: the member has room. */
+  readonly refusal: Refusal | undefined;
+}
+
+/** A member that no rule refuses; one without room has a refusal. */
+interface Scored extends Judged, Score {
+  readonly mayMakeRoom: boolean;
+}
+
+type Verdict = Pick<Judged, "refusal"> | Omit<Scored, Exclude<keyof Judged, "refusal">>;
+
+function isScored(judged: Judged): judged is Scored {
+  return "scores" in judged;
+}
+
+function isCurrent({ version, ...before }: Judged, candidate: Candidate, lack: string | undefined): boolean {
+  if (before.candidate !== candidate || before.lack !== lack) return false;
+  return version !== undefined && version === candidate.version?.();
+}
+
+function judge(candidate: Candidate, input: RankInput): Verdict {
+  const { requests: written, requestsIn, mutationIn, gangShortage, rules = [] } = input;
+  const { name: cluster, closed } = candidate;
+  const refused = firstRefusal(rules, candidate) ?? closed;
+  if (refused !== undefined) return { refusal: { cluster, ...refused } };
+  const requests = requestsIn?.(candidate) ?? written;
+  const own = shortageOf(requests, candidate, mutationIn?.(candidate));
+  const shortage = own?.reason === "TooLarge" ? own : (gangShortage?.(candidate) ?? own);
+  const refusal = shortage && { cluster, ...shortage };
+  const mayRoom = refusal !== undefined && mayMakeRoom(requests, input, candidate);
+  return { ...scoreOf(candidate, requests, rules), refusal, mayMakeRoom: mayRoom };
 }
 
 /** Returns the best by scores alone, if it is late. */
-function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored | undefined {
+function awaitedOf(fitting: readonly Score[], rules: readonly Rule[]): Score | undefined {
   if (!fitting.some(({ overdue }) => overdue) || !rules.some(({ awaits = false }) => awaits)) return undefined;
   const best = fitting.reduce((first, one) => (byMerit(one, first) < 0 ? one : first));
   return best.overdue ? best : undefined;
 }
 
-interface Scored {
+interface Score {
   readonly name: string;
   readonly overdue: boolean;
   readonly scores: readonly number[];
@@ -83,11 +132,25 @@ interface Scored {
   readonly pods: number;
 }
 
-function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]): Scored {
+function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]): Score {
   const { name, overdue = false, used, foreign } = candidate;
   const scores = rules.map(({ score }) => score?.(candidate) ?? 0);
   const guessed = foreign === undefined;
   return { name, overdue, scores, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
+}
+
+/** Explains why the other members that fit do not get the pod. */
+export function behindBest(
+  input: RankInput,
+  { fitting }: Ranking,
+  best: string,
+): { readonly cluster: string; readonly reason: string; readonly message: string }[] {
+  const better = input.candidates.find(({ name }) => name === best);
+  return input.candidates.flatMap((candidate) => {
+    const { name: cluster } = candidate;
+    if (better === undefined || cluster === best || !fitting.includes(cluster)) return [];
+    return [{ cluster, reason: "LessPreferred", message: whyBehind(input, candidate, better) }];
+  });
 }
 
 export function whyBehind(input: RankInput, candidate: Candidate, better: Candidate): string {
@@ -108,14 +171,14 @@ function roomier(name: string, own: string, its: string): string {
   return `${name} has more room: with the pod it would be ${its} full, and this member ${own}`;
 }
 
-const nameOf = ({ name }: Scored): string => name;
+const nameOf = ({ name }: Score): string => name;
 
-function byPreference(a: Scored, b: Scored): number {
+function byPreference(a: Score, b: Score): number {
   if (a.overdue !== b.overdue) return a.overdue ? 1 : -1;
   return byMerit(a, b);
 }
 
-function byMerit(a: Scored, b: Scored): number {
+function byMerit(a: Score, b: Score): number {
   const byKnown = Number(a.guessed) - Number(b.guessed);
   return byScores(a.scores, b.scores) || byKnown || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
 }

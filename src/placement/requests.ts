@@ -6,7 +6,6 @@ export type MutatedBy = "LimitRange" | "RuntimeClass" | "Admission";
 
 /** Requests of a pod that a member's admission changed. */
 export interface RequestMutation {
-  /** All requests, as the member stored them. */
   readonly requests: Amounts;
   /** The changed ones, by resource. */
   readonly by: Readonly<Record<string, MutatedBy>>;

@@ -34,6 +34,7 @@ export interface RuleFacts {
   readonly inMember: InMember;
   readonly placement: RequestedPlacement;
   readonly namespaceLabels: Readonly<Record<string, string>>;
+  /** All members, for spread constraints; none without any. */
   readonly candidates: readonly Candidate[];
   /** Counts other pods by member. */
   readonly spreadCounts: (spread: ClusterSpread) => ReadonlyMap<string, number>;

@@ -1,7 +1,6 @@
 import type { Pod } from "../api/kubernetes.ts";
 import { type Fingerprints, fingerprint, fingerprints } from "./fingerprints.ts";
 
-/** Keys of labels and annotations. */
 export interface KeysOfMaps {
   readonly labels: readonly string[];
   readonly annotations: readonly string[];

@@ -195,7 +195,6 @@ export function isOfAnotherType(object: KubeObject, type: GroupKind): boolean {
   return kind !== undefined && kind !== kindText(type);
 }
 
-/** Reports whether the pod is a delegate that this host created. */
 export function madeByHost(pod: KubeObject, hostId: string): boolean {
   const owner = ownerOf(pod);
   if (owner === undefined || pod.metadata?.labels?.[HOST_LABEL] !== hostId) return false;

@@ -1,4 +1,5 @@
 import type { ApiMode } from "../api/annotations.ts";
+import { defined } from "../api/defined.ts";
 import type { HomeAddress } from "../api/home-address.ts";
 import type { Container, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
 
@@ -64,6 +65,11 @@ export function usesApi(pod: Pod): boolean {
   return (
     wantedTokens(pod).length > 0 || [...containers, ...initContainers].some((one) => one.volumeMounts?.some(isToken))
   );
+}
+
+/** Reports whether the access depends on how the member reaches the host's API server. */
+export function asksHomeApi(proxy: Pod, mode: ApiMode | undefined): boolean {
+  return mode === "host" || (mode === undefined && usesApi(proxy));
 }
 
 /** Returns the access that the proxy's delegate gets. */
@@ -162,8 +168,7 @@ function withHostCredentials(
         secretName: name,
         // The Secret has more keys than the ConfigMap.
         items: items ?? [{ key: CA_KEY, path: CA_KEY }],
-        ...(defaultMode === undefined ? {} : { defaultMode }),
-        ...(optional === undefined ? {} : { optional }),
+        ...defined({ defaultMode, optional }),
       },
     };
   }

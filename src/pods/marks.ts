@@ -12,6 +12,7 @@ import {
   RESTRICTED_ANNOTATION,
   SCHEDULER_NAME,
   SCHEDULER_NAME_ANNOTATION,
+  SLOT_LABEL,
 } from "../api/keys.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { hasEndlessTolerations, withEndlessTolerations } from "./failover.ts";
@@ -33,7 +34,7 @@ export function withMarksOf(old: Pod, pod: Pod): Pod {
   const cost = before.annotations?.[OWN_DELETION_COST_ANNOTATION];
   const isOwnCost = cost !== undefined && before.annotations?.[DELETION_COST_ANNOTATION] === cost;
   const keys = isOwnCost ? [...KEPT_ANNOTATIONS, DELETION_COST_ANNOTATION] : KEPT_ANNOTATIONS;
-  const labels = withKeysOf(before.labels, pod.metadata?.labels, [PROXY_LABEL]);
+  const labels = withKeysOf(before.labels, pod.metadata?.labels, [PROXY_LABEL, SLOT_LABEL]);
   const annotations = withKeysOf(before.annotations, pod.metadata?.annotations, keys);
   const finalizers = withFinalizerOf(before.finalizers, pod.metadata?.finalizers);
   return {

@@ -28,7 +28,6 @@ export function overrideSpec(
   return wrong === undefined ? { spec: changed } : { problem: `makes what is no pod's spec: ${wrong}` };
 }
 
-/** Returns privileges that the host has not judged. */
 export function privilegeProblems(spec: PodSpec, overrides: readonly Override[]): string[] {
   return overrides.flatMap((override, index) => {
     const patched = patchSpec(spec, override);

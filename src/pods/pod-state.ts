@@ -95,7 +95,6 @@ export function isReplaced(pod: Pod): boolean {
   return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
 }
 
-/** Returns the statuses of all containers. */
 export function allStatuses({ status }: Pod): ContainerStatus[] {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];

@@ -7,8 +7,10 @@ import {
   PROXY_LABEL_VALUE,
   SCHEDULER_NAME,
   SCHEDULER_NAME_ANNOTATION,
+  SLOT_LABEL,
 } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
+import { slotOf } from "../api/shards.ts";
 
 /** Reports whether the pod has all three marks of a proxy, since each alone could be forged or lost. */
 export function isProxy({ metadata, spec }: Pod): boolean {
@@ -34,6 +36,12 @@ export function toProxy(pod: Pod): Pod {
     },
     spec: { containers: [], ...pod.spec, schedulerName: SCHEDULER_NAME },
   };
+}
+
+/** Returns the pod with the label by which its shard selects it. */
+export function withSlot(pod: Pod, namespace: string): Pod {
+  const labels = { ...pod.metadata?.labels, [SLOT_LABEL]: String(slotOf(namespace)) };
+  return { ...pod, metadata: { ...pod.metadata, labels } };
 }
 
 /** Another admission plugin may just have changed the author's scheduler. */

@@ -10,7 +10,6 @@ export interface Reference {
   readonly item?: JsonObject;
 }
 
-/** A pod, or a template of pods. */
 export interface PodParts {
   readonly metadata?: object | undefined;
 }

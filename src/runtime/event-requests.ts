@@ -3,7 +3,6 @@ import { ignoring } from "../kube/errors.ts";
 import type { KubeEvent } from "../kube/objects.ts";
 import { events } from "../kube/resources.ts";
 
-/** Creates an event. Rejects with KubeError. */
 export async function createEvent(client: ClusterClient, event: KubeEvent, signal: AbortSignal): Promise<void> {
   await client.create(events, event, { signal, metadataOnly: true });
 }

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { ClusterClient, RequestOptions } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import type { Lease, Stored } from "../kube/objects.ts";
+import type { Lease, ObjectMeta, Stored } from "../kube/objects.ts";
 import { leases } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Clock } from "./clock.ts";
@@ -21,6 +21,10 @@ export interface LeaderElectorOptions {
   readonly retryPeriodMs?: number;
   /** Annotation of the Lease that records the intervals without a leader. Default: they are not recorded. */
   readonly leaderlessAnnotation?: string;
+  /** Annotations of the Lease while this process holds it, and after; undefined removes one. Default: none. */
+  readonly annotations?: Readonly<Record<string, string | undefined>>;
+  /** Asked before a free Lease is taken. Default: yes. */
+  readonly mayTake?: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
   readonly onStartedLeading: () => void;
@@ -47,7 +51,8 @@ const SAFETY_MARGIN_MS = 1_000;
 // Enough for a conflict, a lost response and a success. Each attempt gets its share of the renew deadline.
 const RELEASE_ATTEMPTS = 3;
 
-function defaultIdentity(): string {
+/** Returns a name that no other process has. */
+export function uniqueIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
 }
 
@@ -73,7 +78,7 @@ export class LeaderElector {
 
   constructor(options: LeaderElectorOptions) {
     this.#options = options;
-    this.identity = options.identity ?? defaultIdentity();
+    this.identity = options.identity ?? uniqueIdentity();
     this.#durationMs = options.leaseDurationMs ?? 15_000;
     this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
     this.#retryMs = options.retryPeriodMs ?? 2_000;
@@ -169,7 +174,7 @@ export class LeaderElector {
       if (this.#lease === undefined) {
         const found = await client.find(leases, { namespace, name }, options);
         // The holder of a deleted Lease may not have noticed yet.
-        if (found === undefined && !leading && !this.#isOver()) return "taken";
+        if (found === undefined && !leading && !(this.#isOver() && this.#mayTake)) return "taken";
         if (found === undefined) {
           const sentAt = this.#moment();
           this.#mayHold = true;
@@ -179,7 +184,7 @@ export class LeaderElector {
         this.#see(found);
         // This includes a Lease that another process held and released meanwhile: this leader's stores may be stale.
         if (leading && found.spec?.holderIdentity !== this.identity) return "taken";
-        if (!this.#isOver()) return "taken";
+        if (!this.#isOver() || !(leading || this.#mayTake)) return "taken";
         if (leading && this.#hasGoneBack(found)) {
           log.error({ identity: this.identity }, "the Lease is older than its last renewal: restored from a backup");
           return "taken";
@@ -207,7 +212,11 @@ export class LeaderElector {
 
   /** Returns the leaderless annotation for a takeover, by the API server's clock, which a dry-run write reveals. */
   async #leaderlessBefore(lease: Stored<Lease>, options: RequestOptions): Promise<string | undefined> {
-    if (this.#options.leaderlessAnnotation === undefined) return undefined;
+    const { leaderlessAnnotation, annotations = {} } = this.#options;
+    const before = lease.metadata.annotations ?? {};
+    // Holders with other annotations held other Leases: this one does not tell when they led.
+    const isOthers = Object.entries(annotations).some(([key, value]) => before[key] !== value);
+    if (leaderlessAnnotation === undefined || isOthers) return undefined;
     const tried = await this.#options.client.replace(leases, this.#record(lease), { ...options, dryRun: true });
     return addLeaderlessInterval(lease, this.#noted(lease), renewedAt(tried));
   }
@@ -251,7 +260,7 @@ export class LeaderElector {
       ...previous,
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: previous === undefined ? { namespace, name } : this.#annotated(previous, leaderless),
+      metadata: this.#annotated(previous?.metadata ?? { namespace, name }, leaderless),
       spec: {
         ...previous?.spec,
         holderIdentity: this.identity,
@@ -263,15 +272,21 @@ export class LeaderElector {
     };
   }
 
+  get #mayTake(): boolean {
+    return this.#options.mayTake?.() ?? true;
+  }
+
   #noted(lease: Stored<Lease> | undefined): string | undefined {
     return lease?.metadata.annotations?.[this.#options.leaderlessAnnotation ?? ""];
   }
 
   /** Adds the annotation to the takeover write itself, so that no crash separates the two. */
-  #annotated({ metadata }: Stored<Lease>, leaderless: string | undefined): Stored<Lease>["metadata"] {
-    const { leaderlessAnnotation } = this.#options;
-    if (leaderless === undefined || leaderlessAnnotation === undefined) return metadata;
-    return { ...metadata, annotations: { ...metadata.annotations, [leaderlessAnnotation]: leaderless } };
+  #annotated<Metadata extends ObjectMeta>(metadata: Metadata, leaderless: string | undefined): Metadata {
+    const { leaderlessAnnotation = "", annotations: own = {} } = this.#options;
+    const noted = leaderless === undefined ? {} : { [leaderlessAnnotation]: leaderless };
+    const all = Object.entries({ ...metadata.annotations, ...noted, ...own });
+    const kept = all.filter((entry): entry is [string, string] => entry[1] !== undefined);
+    return all.length === 0 ? metadata : { ...metadata, annotations: Object.fromEntries(kept) };
   }
 
   async #release(): Promise<void> {

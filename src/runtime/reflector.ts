@@ -24,8 +24,7 @@ export type { ReflectorEvent } from "./store.ts";
 /**
  * - `idle`: not started
  * - `listing`: reading the complete state; the store still shows the previous one
- * - `watching`: the server accepted a watch and the store follows it; a watch that ends normally and reopens at once stays
- *   in this state
+ * - `watching`: the store follows a watch that the server accepted, also while one that ended normally reopens at once
  * - `backing-off`: the last attempt failed or ended too soon; the store shows the previous state
  * - `resting`: the last list was empty, nobody needs the watch, and none is open; the list is repeated from time to time
  * - `not-served`: the cluster lacks the API, so the store is empty; discovery is repeated each minute, or as the resource says
@@ -104,7 +103,6 @@ export class Reflector<T extends KubeObject> {
     this.#logLimiter = new FailureLogLimiter(options.clock);
   }
 
-  /** Plural of the resource. */
   get plural(): string {
     return this.#options.resource.plural;
   }
@@ -149,8 +147,7 @@ export class Reflector<T extends KubeObject> {
 
   /** Resolves once the store held the complete state and delivered its events. Rejects with the signal's reason. */
   async whenSynced(signal?: AbortSignal): Promise<void> {
-    if (signal === undefined) return this.#synced.promise;
-    await unlessAborted(this.#synced.promise, signal);
+    await (signal === undefined ? this.#synced.promise : unlessAborted(this.#synced.promise, signal));
   }
 
   /** Ends the current backoff or rest, because the server is known to answer again. */
@@ -347,12 +344,12 @@ export class Reflector<T extends KubeObject> {
       return;
     }
     if (!this.#charges.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw overBudget(this.#options);
-    if (previous === undefined) {
-      this.#store.set(object);
-      this.#emit({ type: "added", object });
-    } else if (!sameUid(previous, object)) {
+    const isReplaced = previous !== undefined && !sameUid(previous, object);
+    if (isReplaced) {
       this.#store.delete(key);
       this.#emit({ type: "deleted", object: previous });
+    }
+    if (previous === undefined || isReplaced) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
     } else if (!sameVersion(previous, object)) {
@@ -362,34 +359,33 @@ export class Reflector<T extends KubeObject> {
   }
 
   #emit(event: ReflectorEvent<T>): void {
+    const { name, namespace } = event.object.metadata;
+    this.#call("event", () => this.#options.onEvent?.(event), { namespace, name });
+  }
+
+  #call(handler: "event" | "state", call: () => void, of: object): void {
     try {
-      this.#options.onEvent?.(event);
+      call();
     } catch (err) {
-      const { name, namespace } = event.object.metadata;
-      this.#options.log.error(
-        { err, resource: this.#options.resource.plural, namespace, name },
-        "event handler failed",
-      );
+      this.#options.log.error({ err, resource: this.plural, ...of }, `${handler} handler failed`);
     }
   }
 
   /** Returns the delay before the next attempt in ms. */
   #failed(error: unknown): number {
-    const { log, resource, clock } = this.#options;
+    const { log, clock } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#policy.failed(error);
     this.#served.doubt(error);
     const before = this.#failing;
     const failure = failureOf(error, before, clock.now());
-    const { reason } = failure;
     // An expired resourceVersion only needs a relist and is no failure.
     if (!isKubeError(error, "Gone")) this.#failing = failure;
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
+    const fields = { ...detail, resource: this.plural, delayMs: Math.round(delayMs) };
     // An unreachable cluster fails every few seconds for every resource, so most failures are logged at debug level.
-    log[this.#logLimiter.shouldLogFailure(reason) ? "warn" : "debug"](
-      { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
-      error instanceof Error ? error.message : String(error),
-    );
+    const level = this.#logLimiter.shouldLogFailure(failure.reason) ? "warn" : "debug";
+    log[level](fields, error instanceof Error ? error.message : String(error));
     // A new reason is news even in the same state.
     this.#setState("backing-off", this.#failing?.reason !== before?.reason);
     return delayMs;
@@ -398,10 +394,6 @@ export class Reflector<T extends KubeObject> {
   #setState(state: ReflectorState, isNews = this.#state !== state): void {
     if (this.#state === state && !isNews) return;
     this.#state = state;
-    try {
-      this.#options.onState?.(state);
-    } catch (err) {
-      this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
-    }
+    this.#call("state", () => this.#options.onState?.(state), {});
   }
 }

@@ -1,4 +1,3 @@
-/** The result of one reconcile. */
 export interface Decision<Action, Outcome extends string = string> {
   /** Executed in this order; the first that fails ends the reconcile. */
   readonly actions: readonly Action[];

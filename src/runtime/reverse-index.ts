@@ -12,7 +12,6 @@ export class ReverseIndex<Item, Value> {
     for (const value of values) this.#items.set(value, (this.#items.get(value) ?? new Set<Item>()).add(item));
   }
 
-  /** Returns the values that the item had. */
   delete(item: Item): readonly Value[] {
     const values = this.#values.get(item) ?? [];
     this.#values.delete(item);
@@ -28,7 +27,6 @@ export class ReverseIndex<Item, Value> {
     return this.#items.has(value);
   }
 
-  /** Returns the items that have the value. */
   of(value: Value): Iterable<Item> {
     return this.#items.get(value) ?? [];
   }

@@ -3,6 +3,7 @@ import { defined } from "../api/defined.ts";
 import { jsonEqual } from "../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
+import { setLatest } from "../api/latest-entries.ts";
 import { preferencesFor, type SchedulingPreferences } from "../api/preferences.ts";
 import type { Amounts } from "../api/quantity.ts";
 import { wishedMembers } from "../api/virtual-node-wish.ts";
@@ -10,22 +11,24 @@ import { wishesOfText } from "../api/workload-wishes.ts";
 import type { Candidate, RefusalReason, Rule } from "../placement/candidate.ts";
 import { type Needs, preparationIn, refusalIn } from "../placement/needs.ts";
 import type { OpenMembers } from "../placement/open-division.ts";
-import type { RankInput } from "../placement/rank.ts";
+import { nothingRanked, type RankInput, type SharedRanking } from "../placement/rank.ts";
 import type { Why } from "../placement/refusal-messages.ts";
 import { podRequests } from "../placement/requests.ts";
 import { gangShortage } from "../placement/rules.ts";
 import { type HostIdentity, toDelegate } from "../pods/delegate.ts";
-import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../pods/home-api.ts";
+import { type ApiAccess, apiChoice, asksHomeApi, type HomeApi, wantedTokens } from "../pods/home-api.ts";
 import { withoutMerged } from "../pods/host-admission.ts";
-import { asksHostFirst } from "../pods/overflow.ts";
+import { asksHostFirst, isOverflow } from "../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../pods/overrides.ts";
 import { isBound } from "../pods/pod-state.ts";
 import { specForNodesOf } from "../pods/virtual-node-terms.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Divisions } from "./divisions.ts";
 import type { GroupPlace, Groups } from "./groups.ts";
+import type { Memories } from "./memories.ts";
 import type { Pause, PlacementFacts } from "./placement-view.ts";
 import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
+import { shapeOf } from "./pod-shapes.ts";
 import type { LearntMutation, RequestMutations } from "./request-mutations.ts";
 import type { Retries } from "./retries/retries.ts";
 
@@ -34,6 +37,9 @@ const UNDIVIDED: SchedulingPreferences = { rebalance: false, clusters: { "*": { 
 
 // A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
+
+// One takes a few hundred bytes for each member, and pods of one workload come together.
+const KEPT_RANKINGS = 16;
 
 /** The members that may have a pod of a division. */
 export interface Sharing extends OpenMembers {
@@ -65,6 +71,8 @@ export interface Eligibility extends PlacementFacts {
   readonly gangShortage?: (candidate: Candidate) => Why | undefined;
   /** Returns what else refuses or prefers members, strongest preference first. */
   readonly rules?: () => readonly Rule[];
+  /** Returns the last ranking for equal pods. Absent: the pod's place depends on other pods, or on what it tried before. */
+  readonly shared?: () => SharedRanking;
   /** Returns why a member is not asked for a place that it has just refused to a pod like this one. */
   readonly refusedBefore?: (member: string) => Pause | undefined;
 }
@@ -78,15 +86,16 @@ export function placementFacts(eligibility: Eligibility): PlacementFacts {
 /** Returns the input of a ranking of these members for a proxy. */
 export function rankInput(
   proxy: Stored<Pod>,
-  { excludes, lacks, rules, requestsIn, learntIn, gangShortage }: Eligibility,
+  { excludes, lacks, rules, requestsIn, learntIn, gangShortage, shared }: Eligibility,
   candidates: readonly Candidate[],
   needs?: Needs,
 ): RankInput {
   const missingIn = (member: string): string | undefined =>
     needs?.state === "there" ? refusalIn(preparationIn(needs, member)) : undefined;
+  const lackIn = (candidate: Candidate): string | undefined => lacks?.(candidate) ?? missingIn(candidate.name);
   const selection: Rule = {
     filter: (candidate) => {
-      const message = excludes(candidate) ?? lacks?.(candidate) ?? missingIn(candidate.name);
+      const message = excludes(candidate) ?? lackIn(candidate);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };
@@ -98,6 +107,8 @@ export function rankInput(
     ...(learntIn === undefined ? {} : { mutationIn: (candidate) => learntIn(candidate)?.mutation }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates,
+    lackIn,
+    shared: shared?.(),
   };
 }
 
@@ -108,6 +119,7 @@ export interface EligibilitiesOptions {
   readonly groups: Groups;
   readonly retries: Retries;
   readonly mutations: RequestMutations;
+  readonly memories: Pick<Memories, "of">;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
 }
@@ -115,6 +127,7 @@ export interface EligibilitiesOptions {
 /** Computes what decides over a proxy's place. */
 export class Eligibilities {
   readonly #options: EligibilitiesOptions;
+  readonly #rankings = new Map<string, SharedRanking>();
 
   constructor(options: EligibilitiesOptions) {
     this.#options = options;
@@ -188,14 +201,35 @@ export class Eligibilities {
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
       never: (candidate) => placementExcludes(this.#options.podRules.fixed(proxy), candidate),
-      lacks: (candidate) => this.#lacks(proxy, placement, candidate),
+      ...(placement.overrides === undefined && !asksHomeApi(proxy, placement.api)
+        ? {}
+        : { lacks: (candidate) => this.#lacks(proxy, placement, candidate) }),
       ...defined({ named }),
       ...this.#requests(proxy, placement),
       ...defined({ refusedBefore, home: group?.home }),
       follows: group?.first !== undefined,
       ...gangPlace(group),
       ...(group?.gang === undefined ? {} : { gangShortage: (candidate) => gangShortage(group, candidate) }),
+      ...(group === undefined ? this.#lastRanking(proxy, placement) : {}),
       ...this.#division(proxy, placement),
+    };
+  }
+
+  /** Finds the last ranking for pods of the same shape, wishes and namespace, unless the pod's place depends on other pods. */
+  #lastRanking(proxy: Stored<Pod>, placement: RequestedPlacement): Pick<Eligibility, "shared"> {
+    const { podRules, mutations, memories, clock } = this.#options;
+    const { uid, namespace = "" } = proxy.metadata;
+    if (placement.preferences !== undefined || placement.spread !== undefined) return {};
+    // A limit does not count what is reserved for the pod itself.
+    if (memories.of(uid).lastReserved !== undefined || mutations.of(proxy, clock.now()) !== undefined) return {};
+    return {
+      shared: () => {
+        const facts = [isOverflow(proxy), placement, podRules.merged(proxy), podRules.namespaceLabels(namespace)];
+        const key = shapeOf(proxy).spec + JSON.stringify(facts, bigintsAsText);
+        const shared = this.#rankings.get(key) ?? nothingRanked();
+        setLatest(this.#rankings, key, shared, KEPT_RANKINGS);
+        return shared;
+      },
     };
   }
 
@@ -327,6 +361,10 @@ export class Eligibilities {
 function gangPlace(group: GroupPlace | undefined): Pick<PlacementFacts, "gang"> {
   const { text = "", heldIn = [], leads } = group ?? {};
   return heldIn.length === 0 && leads === undefined ? {} : { gang: { text, heldIn, ...defined({ leads }) } };
+}
+
+function bigintsAsText(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? value.toString() : value;
 }
 
 /** Returns the members that no rule refuses, except for disregarded reasons. */

@@ -2,8 +2,8 @@ import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
 import { PROXY_LABEL, RESTRICTED_ANNOTATION } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
+import { type Dependency, dependenciesBy, type FindDependencies } from "../copies/named-by-pods.ts";
 import type { Resource } from "../kube/resources.ts";
-import { type Dependency, dependenciesBy, type FindDependencies } from "../pods/dependencies.ts";
 import { isRecorded } from "../pods/restricted-objects.ts";
 import type { GroupName } from "./groups.ts";
 

@@ -20,7 +20,6 @@ export interface GroupName {
 
 export type FindPod = (uid: string) => Stored<Pod> | undefined;
 
-/** The place of a pod's group. */
 export interface GroupPlace {
   readonly text: string;
   /** The member of the group's bound pods. No other may have one. */

@@ -115,7 +115,6 @@ export class PodRules {
     return this.#namespace(metadata) !== undefined;
   }
 
-  /** Returns the labels of an opted-in namespace. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined {
     const namespace = this.#namespace({ namespace: name });
     return namespace && (namespace.metadata.labels ?? {});
@@ -146,7 +145,9 @@ export class PodRules {
   ): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
     const inMember = this.inMember(proxy, placement);
     const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
-    const candidates = this.#options.registry.members().map((member) => member.candidate());
+    // Asking a thousand members takes longer than all other rules together.
+    const candidates =
+      placement.spread === undefined ? [] : this.#options.registry.members().map((member) => member.candidate());
     const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);
     const facts = { pod: proxy, inMember, placement, namespaceLabels, candidates, spreadCounts };
     return { policy: [...policyRules(facts), ...this.#group(proxy)], wishes: placementRules(facts) };

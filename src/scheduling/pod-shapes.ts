@@ -19,11 +19,11 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 /** Returns the parts by which members may tell pods apart: the spec without the pod's own name, overrides, and labels. */
 export function shapeOf({ metadata, spec }: Stored<Pod>): PodShape {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
-  const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
-    // A pod that was bound first has its node before the member's scheduler is asked.
-    if (key === "hostname" || key === "nodeName") return undefined;
-    return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
-  });
+  // A pod that was bound first has its node before the member's scheduler is asked.
+  const { hostname: _hostname, nodeName: _node, ...shared } = spec ?? {};
+  const text = JSON.stringify([metadata.namespace, overrides, shared], (_key, value: unknown) =>
+    typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value,
+  );
   const labels = Object.entries(metadata.labels ?? {}).filter(([key]) => !OWN_LABELS.has(key));
   return { spec: text, labels: `${text}${JSON.stringify(labels.sort())}` };
 }

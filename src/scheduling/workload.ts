@@ -88,7 +88,6 @@ export function wishesOf(pod: Stored<Pod>, find: FindWorkload): FoundWishes {
   return { annotations: {}, ...defined({ unseen }) };
 }
 
-/** Returns a key for a workload of a namespace. */
 export function workloadKey(namespace: string, workload: WorkloadRef): string {
   return `${namespace}/${wishesOfText(workload)}`;
 }

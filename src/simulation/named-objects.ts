@@ -1,9 +1,9 @@
 import type { AnyObject } from "../api/delegated-type.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { FOLLOWED_RULES } from "../copies/followed-rules.ts";
+import { allDependenciesOf, type DependencyKey, dependencyKey } from "../copies/named-by-pods.ts";
 import { lackFor } from "../placement/devices.ts";
 import type { Needs } from "../placement/needs.ts";
-import { allDependenciesOf, type DependencyKey, dependencyKey } from "../pods/dependencies.ts";
 import { type FollowedObjects, followedBy } from "../scheduling/followed-objects.ts";
 import type { SimulatedMember } from "./simulated-member.ts";
 

@@ -1,15 +1,14 @@
 import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
-import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../api/keys.ts";
-import { type Job, type KubeObject, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../api/keys.ts";
+import { type KubeObject, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import { decide } from "../controllers/delegation/decide.ts";
 import type { MemberView, View } from "../controllers/delegation/decision/view.ts";
-import type { JobShare } from "../copies/job-shares.ts";
 import { recordedMember } from "../copies/objects.ts";
 import { ObjectsInMembers } from "../copies/objects-in-members.ts";
 import type { Refusal } from "../placement/candidate.ts";
 import { mergedNeeds, type Needs, needsState, preparationIn } from "../placement/needs.ts";
-import { explain, type RankInput, type Ranking, rank, whyBehind } from "../placement/rank.ts";
+import { behindBest, explain, type RankInput, type Ranking, rank } from "../placement/rank.ts";
 import { podRequests } from "../placement/requests.ts";
 import { isOverflow } from "../pods/overflow.ts";
 import { isBound, isGated, isLive, isTerminal } from "../pods/pod-state.ts";
@@ -21,10 +20,9 @@ import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../scheduling/overflow-reasons.ts";
 import { PlacementState } from "../scheduling/placement-state.ts";
 import { allRefusals } from "../scheduling/retries/pause.ts";
-import { choiceFor, mayHave, newShares } from "../scheduling/whole/job-choice.ts";
-import { jobOfShare } from "../scheduling/whole/job-division.ts";
 import { objectToPlace, placementOf, rankMembers } from "../scheduling/whole/object-placement.ts";
 import { wishesOf } from "../scheduling/workload.ts";
+import type { Declined, WholePlace, WholeType } from "../whole/type.ts";
 import { type ClaimTemplate, SimulatedClaims } from "./claims.ts";
 import type { HostState } from "./host-state.ts";
 import { type NamedObjects, namedNeeds } from "./named-objects.ts";
@@ -41,17 +39,6 @@ export interface SimulatedPlace {
   readonly others: readonly Declined[];
 }
 
-export interface Declined {
-  readonly cluster: string;
-  readonly reason: string;
-  readonly message: string;
-}
-
-export interface WholePlace extends SimulatedPlace {
-  /** The shares of a divided Job, which has no single member. */
-  readonly shares?: readonly PlannedShare[];
-}
-
 /** The members that get an object of a delegated type. */
 export interface ObjectPlace {
   /** Why no member is looked for. */
@@ -61,15 +48,6 @@ export interface ObjectPlace {
   readonly others: readonly { readonly cluster: string; readonly message: string }[];
   /** Members of `clusters` that do not get it, and why its author's overrides do not fit there. */
   readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
-}
-
-export interface PlannedShare {
-  readonly cluster: string;
-  readonly completions: number;
-  /** Pods that run at one time. */
-  readonly parallelism: number;
-  /** Resources that the pods lack room for. */
-  readonly message?: string;
 }
 
 interface Observed {
@@ -190,31 +168,11 @@ export class Simulation {
     }
   }
 
-  /** Returns where a whole Job runs. Its pods, which members' own controllers make, take no room here. */
-  placeJob(job: Stored<Job>): WholePlace {
+  placeWhole(type: WholeType, object: Stored<KubeObject>): WholePlace {
     const candidates = this.members.map((member) => member.candidate());
-    const choice = choiceFor(job, { rules: this.#placementState.podRules, candidates });
-    if ("problem" in choice) return { reason: "NotPlaced", message: choice.problem, others: [] };
-    const { input, ranking, preferences } = choice;
-    const { refusals } = ranking;
-    const fitting = mayHave(ranking);
-    const shares = newShares(job, { fitting, ...(preferences === undefined ? {} : { preferences }) });
-    const [first] = shares;
-    if (first === undefined) return { reason: "NotPlaced", message: explain(refusals), others: refusals };
-    const shortOf = (member: string): { readonly message?: string } => {
-      const full = refusals.find(({ cluster }) => cluster === member);
-      return full === undefined ? {} : { message: full.message };
-    };
-    const { member: cluster } = first;
-    if (first.part === undefined) {
-      const others = [...ofOthers(refusals, cluster), ...behindBest(input, ranking, cluster)];
-      return { cluster, ...shortOf(cluster), others };
-    }
-    const planned = shares.map((share) => ({ ...plannedShare(job, share, shares), ...shortOf(share.member) }));
-    return { shares: planned, others: withoutShare(ranking, shares) };
+    return type.place(object, { rules: this.#placementState.podRules, candidates });
   }
 
-  /** Returns which members get an object of a delegated type. */
   placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
     const candidates = this.members.map((member) => member.candidate());
     const place = objectToPlace(object, { type, rules: this.#placementState.podRules, candidates });
@@ -330,32 +288,6 @@ export class Simulation {
 
 function ofOthers(refusals: readonly Refusal[], member: string): Refusal[] {
   return refusals.filter(({ cluster }) => cluster !== member);
-}
-
-function plannedShare(job: Stored<Job>, share: JobShare, shares: readonly JobShare[]): PlannedShare {
-  const { completions = 0, parallelism = 0 } = jobOfShare(job, share, shares).spec ?? {};
-  return { cluster: share.member, completions, parallelism };
-}
-
-/** Explains why other members get no share. */
-function withoutShare(ranking: Ranking, shares: readonly JobShare[]): Declined[] {
-  const has = (cluster: string): boolean => shares.some(({ member }) => member === cluster);
-  const message = `${PREFERENCES_ANNOTATION} gives it none of so few pods`;
-  const left = mayHave(ranking).filter((cluster) => !has(cluster));
-  return [
-    ...ranking.refusals.filter(({ cluster }) => !has(cluster) && !left.includes(cluster)),
-    ...left.map((cluster) => ({ cluster, reason: "NotPreferred", message })),
-  ];
-}
-
-/** Explains why the other members that fit do not get the pod. */
-function behindBest(input: RankInput, { fitting }: Ranking, best: string): Declined[] {
-  const better = input.candidates.find(({ name }) => name === best);
-  return input.candidates.flatMap((candidate) => {
-    const { name: cluster } = candidate;
-    if (better === undefined || cluster === best || !fitting.includes(cluster)) return [];
-    return [{ cluster, reason: "LessPreferred", message: whyBehind(input, candidate, better) }];
-  });
 }
 
 function viewOf(member: SimulatedMember, now: number, needs: Needs | undefined): MemberView {

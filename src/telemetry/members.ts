@@ -39,15 +39,17 @@ export class MemberMetrics {
   readonly #held: Counter<"cluster">;
   readonly #streams: Gauge<"cluster">;
   readonly #credentials: Gauge<"cluster">;
-  #source: StateSource | undefined;
+  /** One for each shard that this process leads. */
+  readonly #sources = new Set<StateSource>();
 
   constructor(registry: Registry) {
     const registers = [registry];
     const labelNames = ["cluster"] as const;
-    const state = (): StateSource | undefined => this.#source;
+    const sources = this.#sources;
+    const states = (): Iterable<MemberState> => together([...sources].flatMap((source) => [...source.members()]));
     // `rate()` needs a sample before the first increment.
     function startAtZero(this: { inc(labels: { cluster: string }, by: number): void }): void {
-      for (const { name } of state()?.members() ?? []) this.inc({ cluster: name }, 0);
+      for (const { name } of states()) this.inc({ cluster: name }, 0);
     }
     this.#stages = new Histogram({
       name: "legation_pod_stage_duration_seconds",
@@ -83,7 +85,7 @@ export class MemberMetrics {
       labelNames,
       registers,
     });
-    const { gauge, counter } = metricsPerCluster(registry, () => state()?.members() ?? []);
+    const { gauge, counter } = metricsPerCluster(registry, states);
     gauge("legation_member_reachable", "1 while the member answers and its watches are up to date", ({ reachable }) =>
       reachable ? 1 : 0,
     );
@@ -104,7 +106,7 @@ export class MemberMetrics {
       help: "Proxies that no member has taken yet",
       registers,
       collect(): void {
-        this.set(state()?.waiting().count ?? 0);
+        this.set([...sources].reduce((sum, source) => sum + source.waiting().count, 0));
       },
     });
     new Gauge({
@@ -112,14 +114,15 @@ export class MemberMetrics {
       help: "How long the proxy that has waited longest has no member",
       registers,
       collect(): void {
-        this.set(state()?.waiting().oldestSeconds ?? 0);
+        this.set(Math.max(0, ...[...sources].map((source) => source.waiting().oldestSeconds)));
       },
     });
   }
 
-  /** Reads `source` at each scrape. Undefined while this process does not lead. */
-  follow(source: StateSource | undefined): void {
-    this.#source = source;
+  /** Reads `source` at each scrape, until the returned function is called. */
+  follow(source: StateSource): () => void {
+    this.#sources.add(source);
+    return () => void this.#sources.delete(source);
   }
 
   observeStage(stage: Stage, cluster: string, seconds: number): void {
@@ -144,4 +147,15 @@ export class MemberMetrics {
     if (expiresAt === undefined) this.#credentials.remove({ cluster });
     else this.#credentials.set({ cluster }, expiresAt / 1000);
   }
+}
+
+/** Adds up what the shards of this process have in each member. */
+function together(states: readonly MemberState[]): Iterable<MemberState> {
+  const members = new Map<string, MemberState>();
+  for (const state of states) {
+    const { delegates = 0, proxies = 0 } = members.get(state.name) ?? {};
+    const sums = { delegates: delegates + state.delegates, proxies: proxies + state.proxies };
+    members.set(state.name, { ...state, ...members.get(state.name), ...sums });
+  }
+  return members.values();
 }

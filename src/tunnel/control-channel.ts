@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { z } from "zod";
-import { isRecord, jsonOrNothing } from "../kube/json.ts";
+import { isJsonObject, jsonOrNothing } from "../kube/json.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import { PING_MS, SILENCE_MS } from "./messages.ts";
 
@@ -86,7 +86,7 @@ export class ControlChannel<Sent extends { readonly type: string }, Received ext
       return;
     }
     // The other side may be of a newer version, which knows more types.
-    const isOther = isRecord(written) && typeof written.type === "string" && error.issues.every(isOfType);
+    const isOther = isJsonObject(written) && typeof written.type === "string" && error.issues.every(isOfType);
     if (!isOther) this.close("a message is not as expected");
   }
 }

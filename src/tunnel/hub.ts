@@ -27,7 +27,7 @@ import {
   STREAM_PROTOCOL,
   type TokenAccount,
 } from "./messages.ts";
-import { RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL } from "./relay.ts";
+import { CONTROLLER_NAME, RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL } from "./relay.ts";
 
 /** The token of a join, for an agent's first certificate. */
 export interface TokenProof {
@@ -224,10 +224,10 @@ export class Hub {
     const { url = "", headers } = request;
     const client = this.#clientOf(socket);
     if (head.length > 0) socket.unshift(head);
-    if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && client.commonName === RELAY_NAME) {
+    if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && isRelay(client)) {
       const cluster = url.slice(RELAY_PATH.length);
       this.#noteKnown(socket);
-      const refusal = this.#gatekeeper.relayRefusal(cluster);
+      const refusal = client.commonName === RELAY_NAME ? this.#gatekeeper.relayRefusal(cluster) : undefined;
       // Goes on when the client has gone: an agent that is given up early would be asked last.
       const dial = (): Promise<Socket> => this.dial(cluster, AbortSignal.timeout(DIAL_MS));
       if (refusal === undefined) this.#join(socket, RELAY_PROTOCOL, dial);
@@ -368,4 +368,8 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
     chunks.push(bytes);
   }
   return jsonOrNothing(Buffer.concat(chunks).toString("utf8"));
+}
+
+function isRelay({ commonName }: HubClient): boolean {
+  return commonName === RELAY_NAME || commonName === CONTROLLER_NAME;
 }

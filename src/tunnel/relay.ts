@@ -3,13 +3,16 @@ import type { Dial, PathUpgrades } from "../kube/client.ts";
 import { DIAL_MS } from "./dialled.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
 
-/** Connections of `legation access` to members with agents, through the hub. */
+/** Connections of `legation access`, and of controllers of other shards, to members with agents, through the hub. */
 
 export const RELAY_PROTOCOL = "legation-relay";
 /** Path of the hub's API, before the Cluster's name. */
 export const RELAY_PATH = "/relay/v1/clusters/";
 /** Common name of the client certificate of `legation access`. No Cluster can have it, so no agent. */
 export const RELAY_NAME = "legation:access";
+
+/** Common name of the client certificate by which a controller of another shard reaches members. */
+export const CONTROLLER_NAME = "legation:controller";
 
 /** Returns how a member's API server is reached through the hub. `hub` presents the relay's certificate. */
 export function relayDial(hub: PathUpgrades, cluster: string): Dial {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { delegatedTypes } from "../../src/api/resources.ts";
+import { leaseOf, slotOf } from "../../src/api/shards.ts";
 import { leases, namespaces, nodes, pods } from "../../src/kube/resources.ts";
 import { isNodeReady } from "../../src/placement/node-fit.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
@@ -109,12 +110,24 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
     case "leader ends":
       return during(
         () => leader(scene).stop("SIGTERM"),
-        () => startBoth(scene),
+        () => startAll(scene),
       );
+    case "a controller leaves for a while": {
+      const leaving = pick(scene.others ?? [], dice);
+      return during(
+        () => leaving.stop(),
+        () => leaving.start(),
+      );
+    }
+    case "one controller cut off beyond its lease":
+      await scene.link?.set({ kind: dice < 0.5 ? "cut" : "blackhole" });
+      await sleep(1.5 * LEASE_SECONDS * 1000);
+      await scene.link?.set({ kind: "forward" });
+      return startAll(scene);
     case "leader killed for good":
       await leader(scene).stop("SIGKILL");
       await sleep(1.5 * LEASE_SECONDS * 1000);
-      return startBoth(scene);
+      return startAll(scene);
     case "controller paused beyond its lease": {
       const paused = leader(scene);
       await paused.freeze();
@@ -122,7 +135,7 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       paused.thaw();
       // The process ends by itself, since another leads by now.
       await sleep(1_000);
-      return startBoth(scene);
+      return startAll(scene);
     }
     case "namespace deleted in its member":
       for (const kind of [...scene.kinds, "Job"]) scene.ledger.emptied.add(`${name}/${kind}`);
@@ -153,7 +166,10 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
     case "host's answer to a write lost, and unseen":
       return gated(scene, { when: "lost" }, lastsMs);
     case "lease deleted":
-      return scene.clients.host.delete(leases, { namespace: SYSTEM_NAMESPACE, name: "legation-controller" });
+      return scene.clients.host.delete(leases, {
+        namespace: SYSTEM_NAMESPACE,
+        name: leaseOf(Math.floor(dice * (scene.shards ?? 1))),
+      });
     case "controller's clock set on by an hour":
       return clockSet(scene, HOUR_MS, lastsMs);
     case "controller's clock set back by an hour":
@@ -247,21 +263,22 @@ async function clockSet({ setClock }: Scene, ms: number, lastsMs: number): Promi
   setClock(0);
 }
 
-/** The process that has last begun to lead. */
-function leader({ legation: { controller }, second }: Scene): LegationProcess {
-  if (second === undefined) throw new Error("there is one controller alone");
+/** The process that has last begun to lead the namespace. */
+function leader({ legation: { controller }, others = [], namespace, shards = 1 }: Scene): LegationProcess {
+  if (others.length === 0) throw new Error("there is one controller alone");
+  const shard = shards === 1 ? "" : `"shard":${slotOf(namespace) % shards},`;
   const ledAt = ({ log }: LegationProcess): string =>
     /"time":"([^"]+)"/.exec(
       log()
         .split("\n")
-        .findLast((line) => line.includes('"msg":"leading"')) ?? "",
+        .findLast((line) => line.includes('"msg":"leading"') && line.includes(shard)) ?? "",
     )?.[1] ?? "";
-  return ledAt(second) > ledAt(controller) ? second : controller;
+  return [controller, ...others].reduce((last, one) => (ledAt(one) > ledAt(last) ? one : last));
 }
 
 /** Starts what does not run. */
-async function startBoth({ legation: { controller }, second }: Scene): Promise<void> {
-  await Promise.all([controller.start(), second?.start()]);
+async function startAll({ legation: { controller }, others = [] }: Scene): Promise<void> {
+  await Promise.all([controller, ...others].map((process) => process.start()));
 }
 
 // A gate catches one in this many writes.

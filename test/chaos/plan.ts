@@ -51,7 +51,16 @@ const OTHER_FAULTS = [
   "host's answers lost",
 ] as const;
 
-export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number] | ObjectFault | AgentFault | QueueFault;
+/** Faults of controllers that share the namespaces by shards. */
+export const SHARD_FAULTS = ["a controller leaves for a while", "one controller cut off beyond its lease"] as const;
+
+export type Fault =
+  | (typeof FAULTS)[number]
+  | (typeof OTHER_FAULTS)[number]
+  | (typeof SHARD_FAULTS)[number]
+  | ObjectFault
+  | AgentFault
+  | QueueFault;
 
 /** All that a run of its own has. */
 export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS, ...OBJECT_FAULTS];

@@ -117,7 +117,7 @@ export async function runChaos(
       },
       { timeoutMs: REST_MS, intervalMs: 500, what: "rest" },
     );
-    if (scene.second !== undefined) await sleep(QUIET_MS);
+    if (scene.others !== undefined) await sleep(QUIET_MS);
     violations.push(...(await writesSince(scene, stillSince)));
   } catch (error) {
     violations.push(error instanceof Error ? error.message : String(error));
@@ -147,16 +147,17 @@ export async function runChaos(
 }
 
 async function mendAll(scene: Scene): Promise<void> {
-  const { host, members, legation, second, gate, setClock } = scene;
+  const { host, members, legation, others, link, gate, setClock } = scene;
   await Promise.all([host, members.west, members.east].map((cluster) => cluster.mend()));
   await Promise.all(Object.values(scene.agents ?? {}).map(mendAgent));
   gate?.release();
+  await link?.set({ kind: "forward" });
   setClock?.(0);
-  if (second === undefined) {
+  if (others === undefined) {
     legation.controller.thaw();
   } else {
-    // Either may have slept through the other's lead, and is about to end.
-    await second.stop();
+    // Each may have slept through another's lead, and is about to end.
+    await Promise.all(others.map((other) => other.stop()));
     await legation.controller.stop("SIGKILL");
   }
   await legation.controller.start();

@@ -1,4 +1,5 @@
 import type { ClusterClient } from "../../src/kube/client.ts";
+import type { FaultProxy } from "../support/clusters/fault-proxy.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import type { KueueManager } from "../support/engines/kueue-manager.ts";
 import type { Legation, LegationProcess } from "../support/legation/start.ts";
@@ -27,8 +28,12 @@ export interface Scene {
   readonly kueue?: KueueManager;
   /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
   readonly setClock?: (ms: number) => void;
-  /** Another controller, which leads when the first does not. */
-  readonly second?: LegationProcess;
+  /** Other controllers, which lead when the first does not, or other shards. */
+  readonly others?: readonly LegationProcess[];
+  /** The number of shards that controllers share out. Default: 1. */
+  readonly shards?: number;
+  /** The way to the host of one of the other controllers alone. */
+  readonly link?: FaultProxy;
   /** Agents of members that have one. */
   readonly agents?: Readonly<Partial<Record<"west" | "east", AgentScene>>>;
   /** Between the controllers and the host. */

@@ -55,6 +55,27 @@ describe("the nodes of a member", () => {
   });
 });
 
+test("the status of a Cluster says how many pods run in its member, and what they request there", async () => {
+  const { host } = clients();
+  const annotations = { "legation.dev/clusters": "west" };
+  const resources = { requests: { cpu: "123m" } };
+  const spec = { containers: [{ name: "main", image: "registry.example/web:1", resources }] };
+  await host.create(pods, delegatedPod(namespace, "counted", { annotations, spec }));
+  await podThat(host, namespace, "counted", inPhase("Running"));
+  await eventuallyPasses(async () => {
+    // Pods of earlier tests may still be there.
+    const { items } = await host.list(pods, { fieldSelector: `spec.nodeName=${WEST}` });
+    const unfinished = items.filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
+    const { status } = await host.get(clusters, { name: "west" });
+    expect(status).toMatchObject({
+      pods: items.length,
+      unfinishedPods: unfinished.length,
+      runningPods: items.filter(inPhase("Running")).length,
+      requested: { cpu: expect.stringMatching(/3m$/), pods: String(unfinished.length) },
+    });
+  }, patient);
+});
+
 describe("a member that has just refused a pod", () => {
   test("takes it as soon as its quota has room, without waiting for the end of the backoff", async () => {
     const { host, west } = clients();

@@ -54,6 +54,8 @@ test("the page shows from where a Service reaches which pods, from its pods, the
   await page.getByRole("row", { name: /^this cluster 0 0 east \(relay\), west \(relay\)/ }).waitFor();
   await page.getByRole("link", { name: scene.namespace }).click();
   await page.getByRole("row", { name: "far-web ClusterIP, 80/TCP, relayed to web 2 of 2" }).waitFor();
+  await show(`#/find?q=service ${scene.namespace} far`);
+  await page.getByRole("row", { name: `Service ${scene.namespace} far-web` }).waitFor();
   expect(await accessibilityProblems(page)).toEqual([]);
   expect(errors).toEqual([]);
 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Job } from "../../src/api/kubernetes.ts";
-import type { JobStatus } from "../../src/copies/jobs.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { jobs } from "../../src/kube/resources.ts";
+import type { JobStatus } from "../../src/whole/jobs/kind.ts";
 import { ends, stays, template } from "../support/builders/workload.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";

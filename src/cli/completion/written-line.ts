@@ -1,7 +1,6 @@
 import type { Option } from "commander";
 
 export interface WrittenLine {
-  /** Words that are no flags. */
   readonly plain: readonly string[];
   readonly flags: ReadonlyMap<string, string>;
   /** The flag whose value comes next. */

@@ -5,7 +5,7 @@ import type { MemberConnection } from "../../clusters/registry.ts";
 import type { AgentConnection } from "../../controllers/agents/controller.ts";
 import type { HubServing } from "../../controllers/agents/hub-keeper.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
-import { type RunWhileLeadingOptions, runWhileLeading } from "../../controllers/run-while-leading.ts";
+import { type RunShardsOptions, runShards } from "../../controllers/run-shards.ts";
 import { NODE_PODS } from "../../controllers/virtual-node/model.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type ClusterCredentials, renewable } from "../../kube/credentials.ts";
@@ -16,6 +16,7 @@ import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
 import type { KubeletCertificate } from "../../kubelet/serving-certificate.ts";
 import { NOT_PLACED_REASONS } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
+import { uniqueIdentity } from "../../runtime/leader-election.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import type { DialTarget } from "../../tunnel/dialled.ts";
@@ -26,6 +27,7 @@ import { Failure } from "../shared/failure.ts";
 import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
+import { SHARDS_FLAG, shards } from "../shared/shards.ts";
 import { openTraces, tracedRequests } from "../shared/traces.ts";
 
 export interface KubeletInput {
@@ -149,7 +151,7 @@ function hubOf(
 export const command: Equip = equipped({
   description:
     "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run: " +
-    "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
+    "one leads, by a Lease in legation-system, and the others wait, or each leads some of --shards. Writes its log as JSON lines to standard output.",
   flags: [
     ...flags({
       "--kubelet-listen <address>":
@@ -186,6 +188,7 @@ export const command: Equip = equipped({
         "reason of the condition PodScheduled while no member can have a pod: NotPlaced, or Unschedulable, for which cluster " +
         "autoscalers of the host add nodes (default: NotPlaced)",
     }),
+    SHARDS_FLAG,
     LOG_LEVEL_FLAG,
   ],
   examples: {
@@ -215,6 +218,7 @@ export const command: Equip = equipped({
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     virtualNodePods: z.enum(NODE_PODS).default("none"),
     notPlacedReason: z.enum(NOT_PLACED_REASONS).default("NotPlaced"),
+    shards: shards.default(1),
     logLevel,
   })
     .refine(
@@ -239,13 +243,13 @@ export const command: Equip = equipped({
     const metrics = new Metrics();
     const traces = await openTraces(env, "legation-controller", log);
     const requests = traces === undefined ? metrics : tracedRequests(metrics, traces);
-    const { kubeconfig, context, identity, hubListen, leaseDuration: leaseDurationMs } = options;
+    const { kubeconfig, context, identity = uniqueIdentity(), hubListen, leaseDuration: leaseDurationMs } = options;
     const credentials = loadKubeConfig({ env, kubeconfig, context });
     const hostClient = (more: Partial<ConnectOptions> = {}): ClusterClient =>
       createClusterClient({ cluster: "host", userAgent: USER_AGENT, credentials, metrics, ...more });
     const electionClient = hostClient();
     const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
-    const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
+    const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunShardsOptions["controllers"]> => ({
       host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
       connect: (name, text, agent) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, agent }),
       hub: hubOf(hubListen, options.hubService, { env, homeApi: homeApiTarget(credentials), log }),
@@ -277,12 +281,13 @@ export const command: Equip = equipped({
     try {
       if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
       if (hubListen !== undefined) await checkPorts("--hub-listen", hubListen);
-      const onLeading = (leading: boolean): void => metrics.setLeading(leading);
-      const leading = { electionClient, identity, leaseDurationMs, clock: realClock, log, onLeading, controllers };
-      const outcome = await runWhileLeading(leading, signal);
+      metrics.setShards(options.shards);
+      const leading = { electionClient, identity, leaseDurationMs, clock: realClock, log, controllers };
+      const onLeading = (held: number): void => metrics.setLeading(held);
+      const outcome = await runShards({ ...leading, count: options.shards, onLeading }, signal);
       if (outcome === "lost") {
         throw new Failure("failure", {
-          object: "Lease legation-system/legation-controller",
+          object: options.shards === 1 ? "Lease legation-system/legation-controller" : "the Lease of a shard",
           problem: "another controller holds it, or it could not be renewed in time",
           remedy: "start the controller again: it waits until it may lead",
         });

@@ -16,7 +16,6 @@ import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
 const ADMIRALTY = "multicluster.admiralty.io/";
 const FEDERATION = "federation.kubernetes.io/";
-/** The label by which Admiralty knows a namespace. */
 const NAMESPACE_LABEL = "multicluster-scheduler";
 
 const readConstraints = structuredTextReader(

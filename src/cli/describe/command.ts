@@ -3,8 +3,9 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, kindName } from "../../kube/resources.ts";
 import type { TablePage } from "../../kube/tables.ts";
+import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
-import { type ReadRequest, type StartedList, startReading } from "../multicluster/lists.ts";
+import { type ReadRequest, type StartedList, startReadings } from "../multicluster/lists.ts";
 import {
   objectArguments,
   READING_FLAGS,
@@ -48,8 +49,8 @@ export const command: Equip = equipped({
     const clusters = await openClusters(client, options.clusters, { choice: options, session, namespace });
     const request: ReadRequest = { queries, namespace, labelSelector, includeObject: "Object", timeoutMs };
     const gaps = new Gaps((line) => session.terminal.progress(line));
-    const context = { gaps, signal: session.signal };
-    const answers = await Promise.all(clusters.map((cluster) => startReading(cluster, request, context)));
+    const context = { gaps, clock: realClock, signal: session.signal };
+    const answers = await Promise.all(startReadings(clusters, request, context));
     let isFirst = true;
     for (const { cluster, lists } of answers) {
       for (const list of lists) {

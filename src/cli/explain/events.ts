@@ -3,7 +3,6 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events } from "../../kube/resources.ts";
 
-/** An event, as it is shown. */
 export interface ToldEvent {
   /** RFC 3339. */
   readonly at: string;

@@ -2,7 +2,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
 import { hiddenLine } from "../shared/hidden.ts";
 import { listClusters, listVirtualNodes, listWhereAllowed, OF_PROXIES, readable } from "../shared/reading.ts";
-import { type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
+import { areSummed, type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
 import { type QueueReader, type QueueStatus, queueStatuses } from "./queues.ts";
 
 // A terminal shows the workloads of each queue that wait longest.
@@ -23,10 +23,19 @@ export async function readHostOverview(
   { namespace, queues: queueReader }: { readonly namespace: string; readonly queues: QueueReader },
   signal: AbortSignal,
 ): Promise<HostOverview> {
+  const reading = listClusters(host, signal);
   const [clusters, virtualNodes, { found: proxies, isAll }, queues] = await Promise.all([
-    listClusters(host, signal),
+    reading,
     readable(listVirtualNodes(host, signal)),
-    listWhereAllowed(host, pods, [namespace], { labelSelector: OF_PROXIES, signal }),
+    reading.then((found) => {
+      const bound = areSummed(found) ? { fieldSelector: "spec.nodeName=" } : {};
+      return listWhereAllowed(host, pods, [namespace], {
+        labelSelector: OF_PROXIES,
+        ...bound,
+        dropManagedFields: true,
+        signal,
+      });
+    }),
     queueReader.read(signal),
   ]);
   const members = { clusters, nodes: virtualNodes ?? [] };

@@ -26,7 +26,6 @@ export interface MemberRoom {
   readonly allocatable: number;
 }
 
-/** The status of a member. */
 export interface MemberStatus {
   readonly name: string;
   /** Status of the Ready condition of the Cluster, or of its node if that is not Ready. Unknown without a report. */
@@ -49,7 +48,6 @@ export interface MemberStatus {
   readonly created: string | undefined;
 }
 
-/** The host's objects of members. */
 export type HostMembers = Pick<HostState, "clusters" | "nodes">;
 
 /** The status of all members, and of the proxies without a member. */
@@ -78,12 +76,32 @@ export async function findMembers(
   return { clusters: found.flatMap((cluster) => cluster ?? []), nodes: virtual.flatMap((node) => node ?? []) };
 }
 
-/** Sums up what members have and what proxies use of it. */
+// Ten pages of a list. Reading 100,000 pods takes an API server half a minute.
+const MOST_COUNTED_PODS = 5_000;
+
+/** Reports whether pods are too many to be counted one by one, so that the sums count that the controller wrote. */
+export function areSummed(clusters: readonly Stored<Cluster>[]): boolean {
+  const bound = clusters.reduce((sum, { status }) => sum + (status?.pods ?? 0), 0);
+  return (
+    bound > MOST_COUNTED_PODS && clusters.every(({ status = {} }) => !status.pods || status.requested !== undefined)
+  );
+}
+
+/** Returns what the controller last wrote that proxies use of a member. */
+function summedUse({ status = {} }: Stored<Cluster>): MemberUse {
+  const { runningPods: running = 0, unfinishedPods: unfinished = 0, requested } = status;
+  return { running, unfinished, requests: parseAmounts(requested) };
+}
+
+/** Sums up what members have and what proxies use of it. If pods are summed, `proxies` are those without a member. */
 export function hostStatus({ clusters, nodes, proxies }: HostMembers & Pick<HostState, "proxies">): HostStatus {
   const unbound = unfinished(proxies).filter((proxy) => !isBound(proxy));
   const gated = unbound.filter(isGated).length;
+  const isSummed = areSummed(clusters);
   return {
-    clusters: ofMembers({ clusters, nodes }, proxies.map(countedPod), memberStatus),
+    clusters: ofMembers({ clusters, nodes }, proxies.map(countedPod), (cluster, use, node) =>
+      memberStatus(cluster, isSummed ? summedUse(cluster) : use, node),
+    ),
     waiting: { unplaced: unbound.length - gated, gated },
   };
 }
@@ -153,7 +171,6 @@ function removalOf({ metadata, status }: Stored<Cluster>): string | undefined {
   return kept === undefined ? "is being removed" : `is being removed: ${kept.message}`;
 }
 
-/** Returns a member's readiness by its Cluster and its node. */
 export function readinessOf(
   { status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,

@@ -1,22 +1,21 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import { MEMBER_NODE_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
-import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
-import { membersOfJob } from "../../copies/job-shares.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { jobs, kindName, namespaces, pods as podResource, type Resource } from "../../kube/resources.ts";
+import { kindName, namespaces, pods as podResource, type Resource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import type { WholeType } from "../../whole/type.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { DELEGATED_OBJECTS, type Hidden, objectsOf, ofViewers } from "../shared/hidden.ts";
 import { listProxies, notOnHost, readable } from "../shared/reading.ts";
-import { doneText } from "./job-state.ts";
 import type { Reason } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
 import { asksForMember, whyWithoutMember } from "./waiting.ts";
-import { endOf } from "./whole-job.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {
@@ -26,7 +25,6 @@ export interface NamespacePod {
   readonly status: string;
   readonly containers: { readonly ready: number; readonly all: number };
   readonly cluster: string | undefined;
-  /** The node in the member. */
   readonly memberNode: string | undefined;
   readonly created: string | undefined;
   /** Why it has no member. Undefined if it has one, or needs none. */
@@ -77,7 +75,6 @@ export async function readNamespace(
   return { namespace: name, pods: podRows(shown), ...whole, onHost: pods.length - shown.length };
 }
 
-/** Returns what the namespace has in one member. */
 export function inMember({ pods, objects, ...status }: NamespaceStatus, member: string): NamespaceStatus {
   return {
     ...status,
@@ -119,29 +116,26 @@ async function readObjects(
       hidden: found === undefined ? [objectsOf(kindName(resource))] : [],
     };
   };
-  const [found, types] = await Promise.all([list(jobs), readable(listDelegatedTypes(client, signal))]);
-  const parts = await Promise.all((types ?? []).map(readType));
-  const hidden = [
-    ...(found === undefined ? [ofViewers(kindName(jobs))] : []),
-    ...(types === undefined ? [DELEGATED_OBJECTS] : []),
-    ...parts.flatMap((part) => part.hidden),
-  ];
-  const objects = [...(found ?? []).map(jobRow), ...parts.flatMap((part) => part.objects)];
-  return { objects: objects.sort(byName), hidden };
+  const readBuiltIn = async (type: WholeType): Promise<Pick<NamespaceStatus, "objects" | "hidden">> => {
+    const found = await list(type.resource);
+    return {
+      objects: (found ?? []).map((object) => builtInRow(type, object)),
+      hidden: found === undefined ? [ofViewers(kindName(type.resource))] : [],
+    };
+  };
+  const [builtIn, types] = await Promise.all([
+    Promise.all(WHOLE_TYPES.map(readBuiltIn)),
+    readable(listDelegatedTypes(client, signal)),
+  ]);
+  const parts = [...builtIn, ...(await Promise.all((types ?? []).map(readType)))];
+  const hidden = [...parts.flatMap((part) => part.hidden), ...(types === undefined ? [DELEGATED_OBJECTS] : [])];
+  return { objects: parts.flatMap(({ objects }) => objects).sort(byName), hidden };
 }
 
-function jobRow(job: Stored<Job>): NamespaceObject {
-  const { namespace = "", name } = job.metadata;
-  const { succeeded = 0, active = 0 } = job.status ?? {};
-  const progress = `${doneText(succeeded, job.spec?.completions)}, ${active} active`;
-  const ended = endOf(job.status);
-  return {
-    namespace,
-    kind: "Job",
-    name,
-    clusters: membersOfJob(job),
-    state: ended === undefined ? progress : `${ended}: ${progress}`,
-  };
+function builtInRow(type: WholeType, object: Stored<KubeObject>): NamespaceObject {
+  const { namespace = "", name } = object.metadata;
+  const { kind } = type.resource;
+  return { namespace, kind, name, clusters: type.membersOf(object), state: type.progressOf(object) };
 }
 
 function objectRow(kind: string, object: Stored<AnyObject>): NamespaceObject {

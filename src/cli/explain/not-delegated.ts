@@ -18,13 +18,11 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
 
 type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences">;
 
-/** The workload of a pod. */
 export interface OwnWorkload {
   readonly kind: string;
   readonly name: string;
   /** Metadata of the workload itself, which does not apply to its pods. */
   readonly metadata?: Pick<WrittenObject["metadata"], "labels" | "annotations" | "ownerReferences"> | undefined;
-  /** The current pod template. */
   readonly template?: Pick<ObjectMeta, "annotations"> | undefined;
 }
 

@@ -30,13 +30,11 @@ export interface QueueState {
   readonly flavors: readonly QueueFlavor[];
 }
 
-/** A workload that waits in a queue. */
 export interface WaitingWorkload {
   readonly namespace: string;
   /** The object that Kueue holds back, `Job` say. Of several pods it is the Workload. */
   readonly kind: string;
   readonly name: string;
-  /** Name of its Workload. */
   readonly workload: string;
   /** When it came, or was evicted last; RFC 3339. */
   readonly since: string;
@@ -46,7 +44,6 @@ export interface WaitingWorkload {
   readonly waitsFor?: string;
 }
 
-/** The surroundings of a workload that waits. */
 export interface QueueSurroundings {
   readonly state: QueueState;
   /** All queues, which may lend in a cohort. */
@@ -114,7 +111,6 @@ export function waitsSince(workload: Stored<Workload>): string {
   return since ?? workload.metadata.creationTimestamp ?? "";
 }
 
-/** Describes a workload that waits. */
 export function waitingWorkload(workload: Stored<Workload>, around: QueueSurroundings): WaitingWorkload {
   const { namespace = "", name, ownerReferences = [] } = workload.metadata;
   const [owner] = ownerReferences.length === 1 ? ownerReferences : [];

@@ -22,7 +22,6 @@ import {
   waitsSince,
 } from "./queue-waiting.ts";
 
-/** The status of a ClusterQueue of Kueue. */
 export interface QueueStatus extends QueueState {
   /** Asks that quotas of flavors that select members follow them. */
   readonly followsMembers: boolean;
@@ -38,7 +37,6 @@ export interface QueueObjects {
   readonly queues: readonly Stored<ClusterQueue>[];
   readonly flavors: readonly Stored<ResourceFlavor>[];
   readonly localQueues: readonly Stored<LocalQueue>[];
-  /** Workloads that wait. */
   readonly workloads: readonly Stored<Workload>[];
   readonly hidden: readonly Hidden[];
 }

@@ -9,6 +9,7 @@ import { isDeleting } from "../../pods/pod-state.ts";
 import { type FindWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { admitPod, isDelegated } from "../../simulation/admission.ts";
 import type { HostState } from "../../simulation/host-state.ts";
+import { isMarkedWhole } from "../../whole/jobs/kind.ts";
 import { objectOf, readFields, type WrittenObject } from "../shared/documents.ts";
 import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
@@ -25,7 +26,7 @@ import { among, readClaims, readHost, readWorkloadObject } from "../simulation/h
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { lastTimeOf } from "./events.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
-import { isWholeJob, readWholeJob, type WholeJobStatus } from "./whole-job.ts";
+import { readWholeJob, type WholeJobStatus } from "./whole-job.ts";
 import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "./workload.ts";
 
 /** Reads a workload, its division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
@@ -37,7 +38,7 @@ export async function readWorkload(
   const { namespace, kind } = workload;
   const object = await readWorkloadObject(client, workload, signal);
   if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
-  if (isWholeJob({ ...object, kind })) return readWholeJob(client, workload, signal);
+  if (kind === "Job" && isMarkedWhole(object.metadata.labels)) return readWholeJob(client, workload, signal);
   const spec = podsOf(object, kind);
   const [jobsThere, all, refusals, known, claims] = await Promise.all([
     kind === "CronJob" ? listAll(client, jobs, { namespace, signal }) : [],
@@ -136,7 +137,7 @@ const cronJobState = z.looseObject({ status: cronJobStatus.prefault({}) });
 /** Returns how many pods a workload wants now. `runs` are a CronJob's active Jobs. */
 export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: readonly WrittenObject[]): number {
   if (kind === "CronJob") return runs.reduce((wanted, run) => wanted + podsWanted(run, "Job", []), 0);
-  const { replicas, suspended = false } = podsOf(object, kind);
+  const { replicas, suspended } = podsOf(object, kind);
   return suspended ? 0 : replicas;
 }
 

@@ -38,7 +38,6 @@ export function shortestReason(message: string): string {
   return `${reasonLine(first)}, and ${others.length} more`;
 }
 
-/** Formats a reason as one line. */
 export function reasonLine({ member, message }: MemberReason): string {
   return member === undefined ? message : `${member}: ${message}`;
 }

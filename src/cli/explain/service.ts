@@ -57,7 +57,6 @@ export interface ServiceFacts {
   readonly slices: readonly Stored<EndpointSlice>[];
   /** The slices of the Service that a relayed one leads to, made for its selector. Undefined: it is not relayed. */
   readonly targets: readonly Stored<EndpointSlice>[] | undefined;
-  /** Pods of the namespace that have a member. */
   readonly proxies: readonly Stored<Pod>[];
   readonly clusters: readonly Stored<Cluster>[];
   /** The network of this cluster's own pods. */

@@ -3,7 +3,6 @@ import type { Trouble } from "./model.ts";
 import type { PendingPods } from "./pending.ts";
 import { reasonLine, reasonsOf } from "./reasons.ts";
 
-/** Formats a trouble for people. */
 export function troubleText(trouble: Trouble, terminal: Terminal): string {
   const line = `${terminal.paint("red", "trouble:")} ${trouble.what}${saidText(trouble)}`;
   return trouble.remedy === undefined ? line : `${line}\n  ${trouble.remedy}`;

@@ -92,7 +92,6 @@ function evictedAfter({ spec }: Pod): number | undefined {
   return limited.length === 0 ? undefined : Math.min(...limited);
 }
 
-/** Returns the trouble of a cordoned member for one of its pods. */
 function cordonOf(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
   if (isDeleting(pod)) return [];
   // A cordon does not stop the delegate of a bound pod.

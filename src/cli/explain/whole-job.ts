@@ -1,15 +1,14 @@
 import type { Job, KubeEvent, Stored } from "../../api/kubernetes.ts";
-import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
-import { hasStarted, isFinished, isMarkedWhole, type JobStatus } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
-import { jobOfShare } from "../../scheduling/whole/job-division.ts";
-import type { WrittenObject } from "../shared/documents.ts";
+import { hasStarted, isFinished } from "../../whole/jobs/kind.ts";
+import { type ShareStatus, sharesStatus, trueConditions } from "../../whole/jobs/progress.ts";
+import { membersOfJob } from "../../whole/jobs/shares.ts";
+import { JOBS } from "../../whole/jobs/type.ts";
 import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { readable } from "../shared/reading.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
 import { lastOf, lastTimeOf } from "./events.ts";
-import { endAmong, type JobEnd, type JobState, stateOf } from "./job-state.ts";
 import { findMembers, type HostMembers, memberAmong, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
@@ -41,17 +40,6 @@ export interface WholeJobStatus {
   readonly hidden?: string | undefined;
 }
 
-interface ShareStatus {
-  readonly cluster: string;
-  readonly completions: number;
-  readonly parallelism: number;
-  readonly active: number;
-  readonly ready: number;
-  readonly succeeded: number;
-  readonly failed: number;
-  readonly state: JobState;
-}
-
 interface JobCondition {
   readonly type: string;
   readonly since: string;
@@ -61,13 +49,7 @@ interface JobCondition {
 /** The host's objects of one whole Job. `clusters`: absent where they may not be read. */
 export interface WholeJobFacts extends Partial<HostMembers> {
   readonly job: Stored<Job>;
-  /** Events of the Job. */
   readonly told: readonly KubeEvent[];
-}
-
-/** Reports whether admission has marked the workload as a Job that runs whole. */
-export function isWholeJob({ kind, metadata }: Pick<WrittenObject, "kind" | "metadata">): boolean {
-  return kind === "Job" && isMarkedWhole(metadata.labels);
 }
 
 /** Reads a whole Job, its events and its members. Rejects with `Failure` when the host has no such Job, else with KubeError. */
@@ -93,8 +75,8 @@ export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFact
   const { metadata, spec, status = {} } = job;
   const { active = 0, ready = 0, succeeded = 0, failed = 0, startTime } = status;
   const members = membersOfJob(job);
-  const shares = (sharesOf(job) ?? []).filter(({ part }) => part !== undefined);
-  const isWaiting = shares.length === 0 ? !hasStarted(job) : shares.some((share) => !hasStarted(share));
+  const shares = sharesStatus(job);
+  const isWaiting = shares.length === 0 ? !hasStarted(job) : shares.some(({ state }) => state === "NotStarted");
   const isOver = isFinished(job);
   const refused = !isWaiting || isOver ? undefined : lastOf(told, "NotPlaced");
   return {
@@ -103,7 +85,7 @@ export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFact
     name: metadata.name,
     whole: true,
     cluster: shares.length === 0 ? members[0] : undefined,
-    shares: shares.map((share) => shareStatus(job, share, shares)),
+    shares,
     active,
     ready,
     succeeded,
@@ -120,28 +102,12 @@ export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFact
       ? []
       : [
           ...(clusters === undefined ? [] : members)
-            .filter((member) => !shares.some((share) => share.member === member && isFinished(share)))
+            .filter((member) => !JOBS.isFinishedIn(job, member))
             .flatMap((member) => memberTrouble(member, { clusters: clusters ?? [], nodes })),
           // The status shown may not be the copy's.
           ...toldTroubles(told, ["StatusRefused", "StatusContested"]),
         ],
   };
-}
-
-function shareStatus(job: Stored<Job>, share: JobShare, shares: readonly JobShare[]): ShareStatus {
-  const { active = 0, ready = 0, succeeded = 0, failed = 0 } = share.status ?? {};
-  const { completions = 0, parallelism = 0 } = jobOfShare(job, share, shares).spec ?? {};
-  const state = stateOf(trueConditions(share.status), hasStarted(share));
-  return { cluster: share.member, completions, parallelism, active, ready, succeeded, failed, state };
-}
-
-/** Returns the condition by which no pods of a Job run. Undefined: they may. */
-export function endOf(status: JobStatus | undefined): JobEnd | undefined {
-  return endAmong(trueConditions(status));
-}
-
-function trueConditions({ conditions = [] }: JobStatus = {}): NonNullable<JobStatus["conditions"]> {
-  return conditions.filter(({ status: is }) => is === "True");
 }
 
 function memberTrouble(name: string, members: HostMembers): Trouble[] {

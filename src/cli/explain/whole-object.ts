@@ -1,6 +1,6 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
-import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
+import { membersOfObject } from "../../copies/object-members.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWantedInMembers } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -11,12 +11,14 @@ import { memberOf } from "../../pods/proxy.ts";
 import { type FollowedObjects, followedObjects } from "../../scheduling/followed-objects.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../../simulation/simulation.ts";
+import type { WholeType } from "../../whole/type.ts";
 import { findTypeNamed } from "../shared/delegated-types.ts";
 import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
 import { OF_PROXIES, readable } from "../shared/reading.ts";
 import { readWithoutProxies, type SeenHost } from "../simulation/host-state.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { unmetConditions } from "./delegated-type.ts";
+import { lastOf } from "./events.ts";
 import { memberAmong } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { whyNowhere } from "./pending.ts";
@@ -35,8 +37,9 @@ export interface WholeObjectStatus {
   readonly isDeleting: boolean;
   /** The object's own; copies in step have the same. */
   readonly generation: number | undefined;
+  /** A few words on how far an object of a built-in type is. */
+  readonly progress: string | undefined;
   readonly members: readonly ObjectInMember[];
-  /** Conditions of the status, which the members report. */
   readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
   /** Why no member gets it. */
   readonly notPlaced: string | undefined;
@@ -45,10 +48,10 @@ export interface WholeObjectStatus {
   readonly hidden?: string | undefined;
 }
 
-/** A member, and what it has of an object. */
 export interface ObjectInMember {
   readonly cluster: string;
-  readonly state: MemberRecord["state"] | "NotReachable" | "Excluded";
+  /** `NotReachable`, `Excluded`, the state of a member's record, or that of a built-in type. */
+  readonly state: string;
   readonly generation?: number;
   readonly health?: string;
   /** When it came into this state; RFC 3339. */
@@ -60,8 +63,9 @@ export interface ObjectInMember {
 export interface WholeObjectFacts {
   /** Absent where the account may not read DelegatedTypes. */
   readonly type?: Stored<DelegatedType> | undefined;
+  /** Absent: objects of the type go to members by its DelegatedType. */
+  readonly builtIn?: WholeType | undefined;
   readonly object: Stored<AnyObject>;
-  /** Events of the object. */
   readonly told: readonly KubeEvent[];
   /** Absent where the account may not read the members. */
   readonly host?: HostState | undefined;
@@ -74,25 +78,31 @@ export async function readWholeObject(
   { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<WholeObjectStatus> {
-  const { resource, type } = await findTypeNamed(client, word, signal, SUBJECT_NAMES);
+  const { resource, type, builtIn } = await findTypeNamed(client, word, signal, SUBJECT_NAMES);
   const ref = resource.namespaced ? { namespace, name } : { name };
   const own = resource.namespaced ? [namespace] : [];
   const readHost = (): Promise<SeenHost | undefined> => readable(readWithoutProxies(client, own, signal));
   const { object, told, facts: seen } = await readWhole(client, { resource, ref }, readHost, signal);
-  const ofType = type === undefined ? [ofViewers("its DelegatedType")] : [];
+  const ofType = type === undefined && builtIn === undefined ? [ofViewers("its DelegatedType")] : [];
   const followed = type && followedObjects(type);
   const namedBy =
     followed &&
     podsByMember(await listAll(client, pods, { namespace, labelSelector: OF_PROXIES, signal }), followed, name);
   return {
-    ...wholeObjectStatus({ type, object: { kind: resource.kind, ...object }, told, host: seen?.host, now: Date.now() }),
+    ...wholeObjectStatus({
+      type,
+      builtIn,
+      object: { kind: resource.kind, ...object },
+      told,
+      host: seen?.host,
+      now: Date.now(),
+    }),
     ...(namedBy === undefined ? {} : { namedBy }),
     hidden: hiddenLine([...(seen?.hidden ?? [MEMBERS]), ...ofType]),
   };
 }
 
-/** Computes the status of a whole object from the host's objects. */
-export function wholeObjectStatus({ type, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
+export function wholeObjectStatus({ type, builtIn, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
   const { metadata, kind = type?.spec.kind ?? "" } = object;
   const whole = isWantedInMembers(object);
   const isPlaced = whole && host !== undefined && type !== undefined;
@@ -104,13 +114,16 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
     whole,
     isDeleting: metadata.deletionTimestamp !== undefined || (!whole && hasWholeLabel(object)),
     generation: metadata.generation,
-    members: membersOf(object, place, host),
+    progress: builtIn?.progressOf(object),
+    members:
+      builtIn?.partsOf(object).map(({ member: cluster, state, message = "" }) => ({ cluster, state, message })) ??
+      membersOf(object, place, host),
     conditions: (conditionsOf(statusOf(object)) ?? []).map(({ type: name, status, message }) => ({
       type: String(name),
       status: String(status),
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: isPlaced ? whyNowhere(place) : undefined,
+    notPlaced: isPlaced ? whyNowhere(place) : builtIn && lastOf(told, "NotPlaced")?.message,
     troubles: [...(type === undefined ? [] : typeTroubles(type)), ...toldTroubles(told, TOLD)],
   };
 }

@@ -19,7 +19,6 @@ export async function readWhole<T extends KubeObject, F>(
   return { object, told, facts };
 }
 
-/** Returns the last event of each of the reasons. */
 export function toldTroubles(told: readonly KubeEvent[], reasons: readonly string[]): Trouble[] {
   return reasons.flatMap((reason) => {
     const event = lastOf(told, reason);

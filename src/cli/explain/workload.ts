@@ -1,6 +1,4 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
-import { membersOfJob } from "../../copies/job-shares.ts";
-import { isMarkedWhole } from "../../copies/jobs.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -11,13 +9,15 @@ import { workloadOf } from "../../scheduling/workload.ts";
 import type { ClaimTemplate } from "../../simulation/claims.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
+import { isMarkedWhole } from "../../whole/jobs/kind.ts";
+import { endOf } from "../../whole/jobs/progress.ts";
+import { membersOfJob } from "../../whole/jobs/shares.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { type PendingPods, pendingPods } from "./pending.ts";
 import { countBy, kubectlStatus } from "./pod-status.ts";
 import { type TroubleFacts, troublesOf } from "./trouble.ts";
 import { isMarked, whyWithoutMember } from "./waiting.ts";
-import { endOf } from "./whole-job.ts";
 
 /** The host's objects of one workload. */
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
@@ -25,7 +25,6 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   readonly next?: Stored<Pod>;
   /** Condition by which the Job has ended. Undefined: more pods may come. */
   readonly ended?: string | undefined;
-  /** Jobs of a CronJob. */
   readonly jobs?: readonly Stored<Job>[];
   /** Words for what the account may not read. */
   readonly hidden?: string | undefined;
@@ -33,7 +32,6 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   readonly nextClaims?: readonly ClaimTemplate[];
 }
 
-/** A member's share of a workload. */
 export interface WorkloadMember {
   readonly cluster: string;
   /** Number of pods that the scheduling preferences give it now. Undefined without preferences. */
@@ -83,7 +81,6 @@ export interface WorkloadStatus {
   readonly pending: readonly PendingPods[];
   /** The runs of a CronJob, newest first. */
   readonly runs: readonly WorkloadRun[];
-  /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
   /** Words for what is not shown, since the account may not read it. */
   readonly hidden?: string | undefined;

@@ -3,7 +3,7 @@ import { counted } from "../../api/wording.ts";
 import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
-import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
+import { type ClusterAnswer, type ReadRequest, startReadings } from "../multicluster/lists.ts";
 import {
   objectArguments,
   READING_FLAGS,
@@ -58,7 +58,7 @@ type GetInput = z.output<typeof input>;
 export const command: Equip = equipped({
   description:
     "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +
-    "API server with your own credentials there, so each member shows what your user may see. All are asked at once; one that " +
+    "API server with your own credentials there, so each member shows what your user may see. Many are asked at once; one that " +
     "does not answer, or has no such type, is named on standard error, and the rest is shown.",
   arguments: objectArguments(EXAMPLE),
   flags: [
@@ -128,7 +128,7 @@ interface GetContext extends ShowContext {
 }
 
 async function showAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {
-  const answers = clusters.map((cluster) => startReading(cluster, request, context));
+  const answers = startReadings(clusters, request, context);
   const shown = await showLists(answers, context);
   context.printer.end?.();
   requireNamed(await Promise.all(answers));
@@ -142,9 +142,9 @@ async function watchAll(clusters: readonly ReadCluster[], request: ReadRequest, 
   const mark = (line: string): void => terminal.progress(terminal.paintProgress("yellow", line));
   const failed = new AbortController();
   const signal = AbortSignal.any([context.signal, failed.signal]);
+  const answers = startReadings(clusters, request, context);
   const watches = clusters.map((cluster) => ({
     cluster: cluster.name,
-    answer: startReading(cluster, request, context),
     shown: Promise.withResolvers<ClusterAnswer>(),
     watch: new ClusterWatch(cluster, request, { ...context, signal, mark }),
   }));
@@ -153,7 +153,7 @@ async function watchAll(clusters: readonly ReadCluster[], request: ReadRequest, 
   const onShown = (answer: ClusterAnswer): void =>
     watches.find(({ cluster }) => cluster === answer.cluster.name)?.shown.resolve(answer);
   const listing = showLists(
-    watches.map(async ({ answer }) => onlyType(await answer)),
+    answers.map(async (answer) => onlyType(await answer)),
     { ...context, onPage, onShown },
   );
   // Each is watched once its list was printed: a member that does not answer delays no news of others.

@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { defined } from "../../api/defined.ts";
 import { READ_FROM_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
@@ -25,8 +26,7 @@ function inCluster(object: KubeObject, cluster: string): KubeObject {
   const annotations = { ...metadata.annotations, [READ_FROM_ANNOTATION]: cluster };
   const { apiVersion, kind, ...content } = rest;
   return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
+    ...defined({ apiVersion, kind }),
     metadata: { ...metadata, annotations },
     ...content,
   };
@@ -39,7 +39,6 @@ export function typePrefix({ kind, group }: Resource<KubeObject>): string {
 
 type Write = (text: string) => void;
 
-/** Prints `CLUSTER TYPE/NAME`. */
 export function namePrinter(write: Write): ListPrinter {
   return {
     print: ({ cluster, resource, page }) => {

@@ -3,12 +3,9 @@ import { isKubeError } from "../../kube/errors.ts";
 import { kindName } from "../../kube/resources.ts";
 import type { TableColumn, TablePage } from "../../kube/tables.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { ClusterAnswer, StartedList } from "../multicluster/lists.ts";
+import { ANSWER_PATIENCE_MS, type ClusterAnswer, type StartedList } from "../multicluster/lists.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import type { ListPrinter } from "./printers.ts";
-
-/** Clusters that have not answered by then are shown behind those that have. */
-const ANSWER_PATIENCE_MS = 2_000;
 
 export interface ShowContext {
   readonly printer: ListPrinter;
@@ -21,13 +18,18 @@ export interface ShowContext {
   readonly onShown?: ((answer: ClusterAnswer) => void) | undefined;
 }
 
-/** Prints the lists of all clusters, in the order of types and then of clusters. Resolves to the number of objects. */
+/**
+ * Prints the lists of all clusters, in the order of types and then of clusters; those of clusters that answer late behind the others.
+ * Resolves to the number of objects.
+ */
 export async function showLists(answers: readonly Promise<ClusterAnswer>[], context: ShowContext): Promise<number> {
-  const inTime = await settledWithin(ANSWER_PATIENCE_MS, answers, context);
-  const prompt = answers.filter((answer) => inTime.has(answer));
-  const late = answers.filter((answer) => !inTime.has(answer));
-  const shown = await showAnswers(await Promise.all(prompt), context);
-  return shown + (await showAnswers(await Promise.all(late), context));
+  let shown = 0;
+  for (let left = answers; left.length > 0; ) {
+    const settled = await settledWithin(ANSWER_PATIENCE_MS, left, context);
+    shown += await showAnswers(await Promise.all(left.filter((answer) => settled.has(answer))), context);
+    left = left.filter((answer) => !settled.has(answer));
+  }
+  return shown;
 }
 
 async function settledWithin(

@@ -29,23 +29,23 @@ export interface ApplyContext {
 }
 
 interface ApplyOptions {
-  readonly dryRun?: boolean;
-  /** Returns the manifest to apply beside what is installed. */
-  readonly adapt?: (manifest: Manifest, installed: KubeObject | undefined) => Manifest;
+  readonly dryRun: boolean;
+  /** Returns the manifest to apply beside what is installed. Undefined: it is applied as it is. */
+  readonly adapt: ((manifest: Manifest, installed: KubeObject | undefined) => Manifest) | undefined;
 }
 
 /** Applies one object by server-side apply. A dry run stores nothing, and tells what would change. */
 export async function applyManifest(
   manifest: Manifest,
   { client, discovery, signal }: ApplyContext,
-  { dryRun = false, adapt = (wanted) => wanted }: ApplyOptions = {},
+  { dryRun, adapt }: ApplyOptions = { dryRun: false, adapt: undefined },
 ): Promise<AppliedManifest> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = referenceOf(manifest, resource);
   const before = await client.find(resource, ref, { signal });
   const patch = {
     type: "apply",
-    body: keepSizes(adapt(manifest, before), before, FIELD_MANAGER),
+    body: keepSizes(adapt?.(manifest, before) ?? manifest, before, FIELD_MANAGER),
     force: true,
   } as const;
   const after = await client.patch(resource, ref, patch, { fieldManager: FIELD_MANAGER, dryRun, signal });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { networkOrNone } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { MOST_SHARDS } from "../../api/shards.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
@@ -9,6 +10,7 @@ import { shippedManifests, withParts } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
+import { shards } from "../shared/shards.ts";
 import type { AppliedManifest } from "./apply.ts";
 import { allowTypes, type InstallContext, install } from "./install.ts";
 import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
@@ -48,6 +50,7 @@ const input = withGlobals({
   access: toggle,
   relay: toggle,
   mcs: z.union([z.undefined(), toggle]),
+  shards: shards.optional(),
   accessAddress: accessAddress.optional(),
   types: typeList.default([]),
   definitions: toggle,
@@ -65,13 +68,14 @@ function allowsTypesAlone({
   access,
   relay,
   mcs,
+  shards,
   accessAddress,
   clusterName,
   network,
   image,
   webhookUrl,
 }: InstallInput): boolean {
-  const others = [mcs, accessAddress, clusterName, network, image, webhookUrl];
+  const others = [mcs, shards, accessAddress, clusterName, network, image, webhookUrl];
   return types.length > 0 && !access && !relay && others.every((value) => value === undefined);
 }
 
@@ -99,6 +103,9 @@ export const command: Equip = equipped({
     "--mcs [enabled]":
       "implements the Multi-Cluster Services API in joined networks whose clusters serve it: ServiceExports lead to ServiceImports; " +
       "--mcs=false takes them back (default: as installed)",
+    "--shards <number>":
+      `parts that the namespaces are divided into, which the controllers in the cluster share out; at most ${MOST_SHARDS} ` +
+      "(default: as installed, else 1)",
     "--types <list>":
       "types of which members may get whole objects, e.g. certificates.cert-manager.io; those of earlier calls stay",
     "--definitions": "members without the CustomResourceDefinitions of these types get the host's, where they grant it",
@@ -161,6 +168,7 @@ export const command: Equip = equipped({
         clusterName: name,
         network: options.network ?? before.network,
         mcs,
+        shards: options.shards ?? before.shards,
         version,
         types: options.types,
         definitions: options.definitions,

@@ -7,7 +7,7 @@ import { RELAY_NAMESPACE } from "../../api/relay.ts";
 import { recordedHost } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { deployments, serviceAccounts, services } from "../../kube/resources.ts";
-import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
+import { imageOf, shardsOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import { ACCESS_SERVICE } from "./objects.ts";
@@ -25,6 +25,7 @@ export interface InstalledSettings {
   readonly relay: boolean;
   /** Reports whether Legation implements the Multi-Cluster Services API. */
   readonly mcs: boolean;
+  readonly shards: number;
   /** The installed image, if its repository is not the manifests'. */
   readonly ownImage: string | undefined;
   readonly helmRelease?: HelmRelease | undefined;
@@ -59,6 +60,7 @@ export async function standing(
     access: await standingAccess(client, signal),
     relay: (await client.find(serviceAccounts, RELAY_ACCOUNT, { signal })) !== undefined,
     mcs,
+    shards: shardsOf(installed),
     ownImage: isOwn ? image : undefined,
     helmRelease: webhook === undefined ? undefined : helmReleaseOf(webhook),
   };

@@ -3,7 +3,7 @@ import { apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_MCS_KEY, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../clusters/host-name.ts";
-import { deploymentSpec, VERSION_LABEL } from "../shared/deployment-image.ts";
+import { type Container, deploymentSpec, shardsArguments, VERSION_LABEL } from "../shared/deployment-image.ts";
 import type { Manifest } from "../shared/manifests.ts";
 
 const labelMap = z.record(z.string(), z.string()).default({});
@@ -21,6 +21,7 @@ export interface InstallOptions {
   readonly network?: string | undefined;
   /** Legation implements the Multi-Cluster Services API in joined networks. */
   readonly mcs: boolean;
+  readonly shards: number;
   readonly version: string;
 }
 
@@ -93,8 +94,15 @@ function adjust(manifest: Manifest, options: InstallOptions): Manifest {
   // Version and image are one write, so that an interruption cannot separate the two.
   const labels = { ...labelMap.parse(metadata.labels), [VERSION_LABEL]: options.version };
   const versioned = withPodVersion({ ...manifest, metadata: { ...metadata, labels } }, options.version);
-  return options.image === undefined ? versioned : withImage(versioned, options.image);
+  return withContainers(versioned, ({ args = [], ...container }) => ({
+    ...container,
+    ...(options.image === undefined ? {} : { image: options.image }),
+    args: SHARDED.has(metadata.name) ? [...args, ...shardsArguments(options.shards)] : args,
+  }));
 }
+
+/** The Deployments whose processes must agree on the number of shards. */
+const SHARDED = new Set(["legation-controller", "legation-webhook"]);
 
 const clientConfig = z.looseObject({
   service: z.looseObject({ path: z.string().optional() }).optional(),
@@ -147,9 +155,13 @@ const labelledPods = z.looseObject({
 });
 
 export function withImage(manifest: Manifest, image: string): Manifest {
+  return withContainers(manifest, (container) => ({ ...container, image }));
+}
+
+function withContainers(manifest: Manifest, change: (container: Container) => Container): Manifest {
   const spec = deploymentSpec.parse(manifest.spec);
   const { template } = spec;
-  const containers = template.spec.containers.map((each) => ({ ...each, image }));
+  const containers = template.spec.containers.map(change);
   return { ...manifest, spec: { ...spec, template: { ...template, spec: { ...template.spec, containers } } } };
 }
 

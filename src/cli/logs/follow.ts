@@ -1,7 +1,7 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import { isFinished } from "../../copies/jobs.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
+import { isFinished } from "../../whole/jobs/kind.ts";
 import { asksForSeveralPods } from "./containers.ts";
 import { FollowedCluster, StreamSlots } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";

@@ -2,7 +2,6 @@
 export const AGENT_KEYS = {
   /** `HOST:PORT` of the hub. */
   hub: "hub",
-  /** Name of the Cluster on the host. */
   cluster: "cluster",
   /** Name of the host's service account in the member. */
   account: "account",

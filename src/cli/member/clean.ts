@@ -1,6 +1,6 @@
 import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import { FAMILIES } from "../../copies/named-by-pods.ts";
 import { isDefinitions } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
@@ -16,7 +16,6 @@ import {
   serviceAccounts,
   serviceExports,
 } from "../../kube/resources.ts";
-import { CLASS_KINDS } from "../../pods/dependencies.ts";
 import { atMost } from "../shared/at-most.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { objectText, some } from "../shared/output.ts";
@@ -89,7 +88,7 @@ class Cleaner {
     const types = new Set(this.#context.types.map(kindName));
     const cluster = this.#context.types.filter(({ namespaced, plural }) => !namespaced && plural !== namespaces.plural);
     const namespaced = served.map(({ resource }) => resource);
-    for (const resource of [...namespaced, ...CLASS_KINDS.map((kind) => DEPENDENCIES[kind].resource), ...cluster]) {
+    for (const resource of [...namespaced, ...FAMILIES.classes.kinds.map(({ resource }) => resource), ...cluster]) {
       try {
         await this.#sweep(resource);
       } catch (error) {

@@ -19,7 +19,6 @@ import {
   apiVersionOf,
   customResourceDefinitions,
   endpointSlices,
-  jobs,
   kindName,
   namespaces,
   networkPolicies,
@@ -32,6 +31,7 @@ import {
 } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import type { Discovery } from "../shared/discovery.ts";
 
 export interface Contents {
@@ -83,7 +83,7 @@ const CREATED: ReadonlySet<string> = new Set(
     customResourceDefinitions,
     pods,
     persistentVolumeClaims,
-    jobs,
+    ...WHOLE_TYPES.map(({ resource }) => resource),
     networkPolicies,
     services,
     endpointSlices,

@@ -51,7 +51,6 @@ export async function removeCluster(
   return true;
 }
 
-/** Returns the Cluster of this name if it has another uid. */
 export async function successor(
   host: ClusterClient,
   { name, uid }: { readonly name: string; readonly uid: string | undefined },

@@ -3,13 +3,13 @@ import { ACCESS_GROUP, ACCESS_VERSION } from "../../api/access.ts";
 import type { Cluster } from "../../api/cluster.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { parseLabelSelector, type Selector, selectorMatches } from "../../api/label-selector.ts";
-import { membersOfJob } from "../../copies/job-shares.ts";
-import { WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { jobs, pods } from "../../kube/resources.ts";
+import { pods } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import { Failure } from "../shared/failure.ts";
 import { hiddenLine, ofViewers } from "../shared/hidden.ts";
 import { memberName } from "../shared/input.ts";
@@ -101,7 +101,6 @@ function nameOf({ metadata }: Stored<Cluster>): string {
   return metadata.name;
 }
 
-/** Returns the names with the members in place of `*`. */
 function withMembers(names: readonly string[], members: readonly string[], host: ClusterClient): readonly string[] {
   const all = inOrder([...names.filter((name) => name !== ALL_MEMBERS), ...members]);
   if (all.length > 0) return all;
@@ -130,14 +129,17 @@ function mayNotList(error: KubeError, known: readonly string[], namespace: strin
   });
 }
 
-/** Returns the members that have pods or whole Jobs of a namespace, as far as the account may list these. */
+/** Returns the members that have pods, or objects of built-in types, of a namespace, as far as the account may list these. */
 async function membersWith(host: ClusterClient, namespace: string, signal: AbortSignal): Promise<readonly string[]> {
   const options = { namespace, dropManagedFields: true, signal };
-  const [proxies = [], whole = []] = await Promise.all([
+  const [proxies = [], ...whole] = await Promise.all([
     readable(listAll(host, pods, { ...options, labelSelector: OF_PROXIES })),
-    readable(listAll(host, jobs, { ...options, labelSelector: WHOLE_SELECTOR })),
+    ...WHOLE_TYPES.map(async ({ resource, membersOf }) => {
+      const found = await readable(listAll(host, resource, { ...options, labelSelector: WHOLE_SELECTOR }));
+      return (found ?? []).flatMap(membersOf);
+    }),
   ]);
-  return [...new Set([...proxies.flatMap((proxy) => memberOf(proxy) ?? []), ...whole.flatMap(membersOfJob)])];
+  return [...new Set([...proxies.flatMap((proxy) => memberOf(proxy) ?? []), ...whole.flat()])];
 }
 
 function inOrder(names: readonly string[]): readonly string[] {

@@ -4,9 +4,8 @@ import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { manifestPaths, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
-import { shortfallOf } from "./outcome.ts";
 import { checkHasWork, readPlan } from "./read-plan.ts";
-import { planText } from "./text.ts";
+import { planText, shortfallOf } from "./text.ts";
 import { isWholeObject } from "./whole.ts";
 
 export const command: Equip = equipped({

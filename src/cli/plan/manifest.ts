@@ -3,20 +3,18 @@ import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import {
+  allDependenciesOf,
+  type DependencyKey,
+  dependencyKey,
+  isClass,
+  isDependencyKind,
+} from "../../copies/named-by-pods.ts";
 import type { ServiceObject } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { apiVersionOf, pods as podResource, type Resource, services as serviceResource } from "../../kube/resources.ts";
-import {
-  allDependenciesOf,
-  CLASS_KINDS,
-  type DependencyKey,
-  dependencyKey,
-  isClass,
-  isDependencyKind,
-  NAMESPACED_KINDS,
-} from "../../pods/dependencies.ts";
 import { isLive } from "../../pods/pod-state.ts";
 import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
 import type { ClaimsByNamespace, ClaimTemplate } from "../../simulation/claims.ts";
@@ -233,12 +231,11 @@ function dependenciesAmong(
   followed: readonly FollowedObjects[],
 ): ReadonlyMap<DependencyKey, WrittenObject> {
   const found = objects.flatMap((object): [DependencyKey, WrittenObject][] => {
-    const { apiVersion, kind: written, metadata } = object;
+    const { apiVersion, kind, metadata } = object;
     const { name = "", namespace = current } = metadata;
-    const type = followed.find(({ resource }) => resource.kind === written && apiVersionOf(resource) === apiVersion);
+    const type = followed.find(({ resource }) => resource.kind === kind && apiVersionOf(resource) === apiVersion);
     if (type !== undefined) return [[dependencyKey({ kind: type.type, namespace, name }), object]];
-    const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);
-    if (kind === undefined || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
+    if (!isDependencyKind(kind) || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
     return [[dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name }), object]];
   });
   return new Map(found);

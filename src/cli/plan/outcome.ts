@@ -1,5 +1,6 @@
 import { counted } from "../../api/wording.ts";
-import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../../simulation/simulation.ts";
+import type { ObjectPlace, SimulatedPlace } from "../../simulation/simulation.ts";
+import type { Declined, PlannedShare, WholePlace } from "../../whole/type.ts";
 import { type PendingPods, pendingPods } from "../explain/pending.ts";
 
 export interface Plan {
@@ -26,7 +27,7 @@ export interface WorkloadPlan {
   readonly notes: readonly string[];
   readonly pods: readonly PlannedPod[];
   readonly clusters: readonly PlannedMember[];
-  /** The place of a Job that runs whole in members, which have its pods. Absent: its pods are placed one by one. */
+  /** The place of an object of a built-in type, such as a Job that runs whole in members, which have its pods. */
   readonly whole?: WholePlace;
   /** The members that get an object of a delegated type, which has no pods. */
   readonly object?: ObjectPlace;
@@ -52,25 +53,17 @@ export function waitingPods(pods: readonly PlannedPod[]): PendingPods[] {
   return pendingPods(pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message })));
 }
 
-export function hasNoPlace({ cluster, shares }: WholePlace): boolean {
-  return cluster === undefined && shares === undefined;
+/** Returns what a share has of each divided amount. */
+export function amountsOf({
+  cluster: _,
+  message: __,
+  ...amounts
+}: PlannedShare): [string, number | string | undefined][] {
+  return Object.entries(amounts);
 }
 
-/** Returns how much of a plan would wait or be refused: `2 pods would wait, 1 object would be refused`. */
-export function shortfallOf({ workloads }: Plan): string {
-  const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
-  const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
-  const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
-  // An object that some member is to have may wait there, since the author's overrides do not fit.
-  const wholeObjects = workloads.filter(({ object, outcome }) => object !== undefined && outcome === "waits").length;
-  return [
-    { number: wholeObjects, noun: "whole object", fate: "wait" },
-    { number: wholeJobs, noun: "whole Job", fate: "wait" },
-    { number: waiting, noun: "pod", fate: "wait" },
-    { number: refused, noun: "object", fate: "be refused" },
-  ]
-    .flatMap(({ number, noun, fate }) => (number === 0 ? [] : [`${counted(number, noun)} would ${fate}`]))
-    .join(", ");
+export function hasNoPlace({ cluster, shares }: WholePlace): boolean {
+  return cluster === undefined && shares === undefined;
 }
 
 export interface PlannedMember {

@@ -2,7 +2,8 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import type { HostState } from "../../simulation/host-state.ts";
-import { type Declined, type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
+import { type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
+import type { Declined } from "../../whole/type.ts";
 import { among } from "../simulation/host-state.ts";
 import type { WrittenWorkload } from "./manifest.ts";
 import { dividedServices } from "./networks.ts";
@@ -12,9 +13,7 @@ import { placeWhole, type ReviewedWhole } from "./whole.ts";
 
 export interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
-  /** Objects that go to members whole. */
   readonly objects: readonly ReviewedWhole[];
-  /** The host without the manifest. */
   readonly host: HostState;
   readonly now: number;
 }

@@ -24,7 +24,6 @@ export interface Reviewed extends ReviewedWhole {
   readonly currentPods: readonly Stored<Pod>[];
   /** Why the API server creates none of the pods. Undefined: it creates them. */
   readonly failedCreate?: string | undefined;
-  /** The wishes that stay on the workload. */
   readonly wishing?: { readonly workload: WorkloadRef; readonly annotations: Readonly<Record<string, string>> };
 }
 
@@ -79,7 +78,7 @@ async function reviewPods(
   reviewed: Reviewed,
   input: ReviewInput,
 ): Promise<Reviewed> {
-  const { firstOrdinal = 0, replicas } = pods;
+  const { firstOrdinal, replicas } = pods;
   const first = podOf(workload, pods, firstOrdinal);
   const own = admitPod(first, mode);
   const { warnings, notes } = reviewed.plan;

@@ -1,10 +1,14 @@
-import type { Declined, ObjectPlace, WholePlace } from "../../simulation/simulation.ts";
+import { counted } from "../../api/wording.ts";
+import type { ObjectPlace } from "../../simulation/simulation.ts";
+import type { Declined, WholePlace, WholeType } from "../../whole/type.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import { whyNowhere } from "../explain/pending.ts";
 import { pendingText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import {
+  amountsOf,
   hasNoPlace,
   isWaiting,
   type Plan,
@@ -82,11 +86,11 @@ const WAITS = "whole, would wait";
 
 /** Formats the place of a whole Job or object for people. Undefined: the plan is that of pods. */
 function wholeText({ whole, object }: WorkloadPlan, width: number): WholeText | undefined {
-  if (whole !== undefined) return { summary: jobSummary(whole), lines: jobLines(whole, width) };
+  if (whole !== undefined) return { summary: builtInSummary(whole), lines: builtInLines(whole, width) };
   return object && { summary: objectSummary(object), lines: objectLines(object, width) };
 }
 
-function jobSummary(whole: WholePlace): string {
+function builtInSummary(whole: WholePlace): string {
   if (hasNoPlace(whole)) return WAITS;
   const { cluster = "", shares } = whole;
   return shares === undefined
@@ -94,20 +98,20 @@ function jobSummary(whole: WholePlace): string {
     : `runs whole, divided over ${shares.map((share) => share.cluster).join(", ")}`;
 }
 
-/** Returns the lines of a whole Job: its shares, why each other member does not get it, or why none does. */
-function jobLines({ cluster, shares = [], reason = "", message, others }: WholePlace, width: number): string[] {
+/** Returns the lines of an object of a built-in type: its shares, why each other member does not get it, or why none does. */
+function builtInLines({ cluster, shares = [], reason = "", message, others }: WholePlace, width: number): string[] {
   if (cluster === undefined && shares.length === 0 && others.length === 0) return [`${reason}: ${message ?? ""}`];
   if (shares.length > 0) {
+    const columns = shares.slice(0, 1).flatMap((share) => amountsOf(share).map(([amount]) => amount.toUpperCase()));
     const rows = [
-      ...shares.map(({ cluster: member, completions, parallelism, message: room }) => [
-        member,
-        String(completions),
-        String(parallelism),
-        room === undefined ? "" : `waits for room: ${room}`,
+      ...shares.map((share) => [
+        share.cluster,
+        ...amountsOf(share).map(([, amount]) => String(amount)),
+        share.message === undefined ? "" : `waits for room: ${share.message}`,
       ]),
-      ...declined(others).map(([member, why]) => [member, "0", "0", why]),
+      ...declined(others).map(([member, why]) => [member, ...columns.map(() => "0"), why]),
     ];
-    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows, width, ["PARALLELISM"]).split("\n");
+    return table(["CLUSTER", ...columns, "WHY NOT MORE"], rows, width, columns.slice(1)).split("\n");
   }
   const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
   return [...room, ...whyNot(others, width)];
@@ -140,4 +144,29 @@ function whyNot(others: Refused, width: number): string[] {
 
 function declined(others: Refused): (readonly [string, string])[] {
   return others.map(({ cluster, message }) => [cluster, message] as const).toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** Returns how much of a plan would wait or be refused: `2 pods would wait, 1 object would be refused`. */
+export function shortfallOf({ workloads }: Plan): string {
+  const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
+  const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
+  const ofBuiltIn = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole));
+  // An object that some member is to have may wait there, since the author's overrides do not fit.
+  const wholeObjects = workloads.filter(({ object, outcome }) => object !== undefined && outcome === "waits").length;
+  return [
+    { number: wholeObjects, noun: "whole object", fate: "wait" },
+    ...[...Map.groupBy(ofBuiltIn, builtInKind)].map(([kind, those]) => {
+      return { number: those.length, noun: `whole ${kind}`, fate: "wait" };
+    }),
+    { number: waiting, noun: "pod", fate: "wait" },
+    { number: refused, noun: "object", fate: "be refused" },
+  ]
+    .flatMap(({ number, noun, fate }) => (number === 0 ? [] : [`${counted(number, noun)} would ${fate}`]))
+    .join(", ");
+}
+
+/** Returns the kind of the object that has a place as a whole: of a CronJob that is one of its Jobs. */
+function builtInKind({ kind }: WorkloadPlan): string {
+  const isMadeOf = ({ makers }: WholeType): boolean => makers.some(({ resource }) => resource.kind === kind);
+  return WHOLE_TYPES.find(isMadeOf)?.resource.kind ?? kind;
 }

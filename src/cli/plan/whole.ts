@@ -1,13 +1,17 @@
 import { asksWhole } from "../../../webhook/whole.ts";
 import { type AnyObject, type DelegatedType, delegatedTypeSchema } from "../../api/delegated-type.ts";
 import { DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
-import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
-import { membersOfJob } from "../../copies/job-shares.ts";
 import { compileExpressions } from "../../copies/type-expressions.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { admitObject } from "../../simulation/admission.ts";
 import type { Simulation } from "../../simulation/simulation.ts";
+import { membersOfJob } from "../../whole/jobs/shares.ts";
+import { JOBS } from "../../whole/jobs/type.ts";
+import type { WholeType } from "../../whole/type.ts";
+import { wholeTypeOf } from "../../whole/types.ts";
+import { withoutShape } from "../shared/delegated-types.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
@@ -19,9 +23,9 @@ import { emptyPlan, hasNoPlace, type WorkloadPlan } from "./outcome.ts";
 /** An object that asks to go to members whole, or a workload, after admission. */
 export interface ReviewedWhole {
   readonly plan: WorkloadPlan;
-  /** The Job or object to place as a whole. Absent: it is refused, stays on the host, or has pods to place. */
+  /** The object to place as a whole. Absent: it is refused, stays on the host, or has pods to place. */
   readonly toPlace?:
-    | { readonly job: Stored<Job> }
+    | { readonly object: Stored<KubeObject>; readonly builtIn: WholeType }
     | { readonly object: Stored<AnyObject>; readonly type: DelegatedType };
   readonly notChecked?: string | undefined;
 }
@@ -60,8 +64,8 @@ export async function reviewObject(
   { types, current, namespaces, ask }: ObjectReviewInput,
 ): Promise<ReviewedWhole> {
   const { kind, metadata } = written;
-  const type = typeOf(written, types);
-  const namespace = type?.spec.scope === "Cluster" ? undefined : (metadata.namespace ?? current);
+  const found = typeOf(written, types);
+  const namespace = found?.resource.namespaced === false ? undefined : (metadata.namespace ?? current);
   const name = metadata.name ?? `${metadata.generateName ?? ""}*`;
   const plan = emptyPlan({ kind, namespace: namespace ?? "", name });
   const mode = namespace === undefined ? "annotated" : modeOf(namespace, namespaces);
@@ -74,17 +78,18 @@ export async function reviewObject(
   const object = { ...written, metadata: { ...own, ...(namespace === undefined ? {} : { namespace }) } };
   const admitted = admitObject(object, types);
   if (admitted.denied !== undefined) return { plan: { ...plan, outcome: "refused", message: admitted.denied } };
-  if (type === undefined) return { plan };
+  if (found === undefined) return { plan };
+  const { resource, ...of } = found;
   const { labels = {}, annotations = {} } = admitted.object.metadata;
   const placed = { name, uid: "", resourceVersion: "", labels, annotations };
   const stored = { ...admitted.object, metadata: { ...placed, ...(namespace === undefined ? {} : { namespace }) } };
   const isChanged = namespace !== undefined && namespaces.changed.has(namespace);
   const why = "the manifest creates or changes the namespace";
-  const answer = isChanged ? { is: "notChecked" as const, why } : await ask(resourceOfType(type), object);
+  const answer = isChanged ? { is: "notChecked" as const, why } : await ask(resource, object);
   if (answer.is === "refused") return { plan: { ...plan, outcome: "refused", message: answer.message } };
-  if (answer.is === "admitted") return { plan, toPlace: { object: answer.object, type } };
+  if (answer.is === "admitted") return { plan, toPlace: { object: answer.object, ...of } };
   const notChecked = `policies and webhooks for ${objectText(kind, { namespace, name })}: ${answer.why}`;
-  return { plan, toPlace: { object: stored, type }, notChecked };
+  return { plan, toPlace: { object: stored, ...of }, notChecked };
 }
 
 /** Reviews a Job that runs whole: it keeps the members that it has. */
@@ -102,18 +107,18 @@ export function reviewJob(job: Stored<Job>, plan: WorkloadPlan, stored: WrittenO
       plan: { ...plan, notes: [`is there already (${place}): what runs a Job, and where, never changes`] },
     };
     const isWaiting = members.length === 0 && podsOf(stored, kind).replicas > 0;
-    return isWaiting ? { ...reviewed, toPlace: { job: there } } : reviewed;
+    return isWaiting ? { ...reviewed, toPlace: { object: there, builtIn: JOBS } } : reviewed;
   }
   const notChecked = `quotas and policies of this cluster for ${kind} ${namespace}/${name}: a whole Job is not sent by dry-run`;
   const notes = kind === "CronJob" ? ["for one run of it"] : [];
-  return { plan: { ...plan, notes }, toPlace: { job }, notChecked };
+  return { plan: { ...plan, notes }, toPlace: { object: job, builtIn: JOBS }, notChecked };
 }
 
 /** Gives a whole Job or object its members, if there is one to place. */
 export function placeWhole({ plan, toPlace }: ReviewedWhole, simulation: Simulation): WorkloadPlan {
   if (toPlace === undefined) return plan;
-  if ("job" in toPlace) {
-    const whole = simulation.placeJob(toPlace.job);
+  if ("builtIn" in toPlace) {
+    const whole = simulation.placeWhole(toPlace.builtIn, toPlace.object);
     return { ...plan, outcome: hasNoPlace(whole) ? "waits" : "fits", whole };
   }
   const object = simulation.placeObject(toPlace.object, toPlace.type);
@@ -121,7 +126,13 @@ export function placeWhole({ plan, toPlace }: ReviewedWhole, simulation: Simulat
   return { ...plan, outcome: isWaiting ? "waits" : "fits", object };
 }
 
-function typeOf({ apiVersion, kind }: WrittenObject, types: readonly DelegatedType[]): DelegatedType | undefined {
-  const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : "";
-  return types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind);
+function typeOf(
+  { apiVersion, kind }: WrittenObject,
+  types: readonly DelegatedType[],
+): ({ readonly resource: Resource<AnyObject> } & ({ builtIn: WholeType } | { type: DelegatedType })) | undefined {
+  const [group = ""] = apiVersion.includes("/") ? apiVersion.split("/") : [];
+  const builtIn = wholeTypeOf({ group, kind })?.type;
+  if (builtIn !== undefined) return { resource: withoutShape(builtIn.resource), builtIn };
+  const type = types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind);
+  return type && { resource: resourceOfType(type), type };
 }

@@ -10,7 +10,6 @@ export interface TableRoom {
   readonly gap: number;
 }
 
-/** Returns the width of columns with the gaps between them. */
 export function totalWidth(widths: readonly number[], gap: number): number {
   return widths.reduce((sum, each) => sum + each, 0) + gap * Math.max(0, widths.length - 1);
 }

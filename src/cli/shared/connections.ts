@@ -3,7 +3,7 @@ import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import type { Environment } from "../../kube/environment-proxy.ts";
-import { createClusterClient } from "../../kube/http-client.ts";
+import { createClusterClient, type SharedConnections, shareConnections } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import type { ClusterChoice, Connection, ReadingClient } from "./session.ts";
 
@@ -21,6 +21,8 @@ export class CommandConnections {
   readonly #clients: ClusterClient[] = [];
   /** Credentials by the user's choice: members that are reached through one host share the run of an exec plugin. */
   readonly #loaded = new Map<string, ClusterCredentials>();
+  /** By the credentials of the host through which members are reached. */
+  readonly #shared = new Map<ClusterCredentials, SharedConnections>();
 
   constructor(env: Environment, userAgent: string, audience?: PluginAudience) {
     this.#env = env;
@@ -51,11 +53,15 @@ export class CommandConnections {
       identity: () => loaded.identity(),
       refresh: () => loaded.refresh(),
     };
-    return this.#client({ cluster: member, credentials, untrusted: true });
+    const connections = this.#shared.get(loaded) ?? shareConnections(loaded);
+    this.#shared.set(loaded, connections);
+    return this.#client({ cluster: member, credentials, connections, untrusted: true });
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
+    const closed = new Error("the command has ended");
+    await Promise.all([...this.#shared.values()].map((connections) => connections.destroy(closed)));
   }
 
   #load(choice: ClusterChoice): ClusterCredentials {

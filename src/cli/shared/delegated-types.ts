@@ -1,8 +1,10 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import type { Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
+import type { WholeType } from "../../whole/type.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import { Discovery } from "./discovery.ts";
 import { Failure } from "./failure.ts";
 import { listServed, readable } from "./reading.ts";
@@ -18,8 +20,9 @@ export async function listDelegatedTypes(
 
 export interface NamedType {
   readonly resource: Resource<AnyObject>;
-  /** Undefined where the account may not list DelegatedTypes. */
+  /** Undefined for a built-in type, and where the account may not list DelegatedTypes. */
   readonly type: Stored<DelegatedType> | undefined;
+  readonly builtIn: WholeType | undefined;
 }
 
 /** Finds the type that a user names, by what the API server serves where DelegatedTypes may not be listed. */
@@ -29,10 +32,12 @@ export async function findTypeNamed(
   signal: AbortSignal,
   otherNames: readonly string[] = [],
 ): Promise<NamedType> {
+  const builtIn = onlyNamed(WHOLE_TYPES, word, ({ resource }) => resource);
+  if (builtIn !== undefined) return { resource: withoutShape(builtIn.resource), type: undefined, builtIn };
   const types = await readable(listDelegatedTypes(host, signal));
   if (types !== undefined) {
     const type = typeNamed(types, word, otherNames);
-    return { resource: resourceOfType(type), type };
+    return { resource: resourceOfType(type), type, builtIn };
   }
   const { types: served } = await new Discovery(host, signal).all();
   const resources = served.map(({ resource }) => resource);
@@ -41,8 +46,12 @@ export async function findTypeNamed(
     const known = [...otherNames, ...resources.map(({ kind }) => kind.toLowerCase())];
     throw unknownType(word, "the API server serves no such type", didYouMean(word, known));
   }
-  const { group, version, plural, kind, namespaced } = resource;
-  return { resource: { group, version, plural, kind, namespaced }, type: undefined };
+  return { resource: withoutShape(resource), type: undefined, builtIn };
+}
+
+/** Returns the resource with objects of any fields. */
+export function withoutShape({ group, version, plural, kind, namespaced }: Resource<KubeObject>): Resource<AnyObject> {
+  return { group, version, plural, kind, namespaced };
 }
 
 type TypeNames = Pick<DelegatedType["spec"], "plural" | "kind" | "group">;

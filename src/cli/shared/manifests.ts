@@ -75,7 +75,6 @@ export interface KindName {
   readonly kind: string;
 }
 
-/** Returns the kinds of these manifests, each once. */
 export function kindsOf(manifests: readonly Manifest[]): KindName[] {
   return [
     ...new Map(manifests.map(({ apiVersion, kind }) => [`${apiVersion}/${kind}`, { apiVersion, kind }])).values(),

@@ -60,7 +60,6 @@ export const typeList: z.ZodType<readonly TypeName[], string> = z.string().trans
   return [...types.values()];
 });
 
-/** Refuses `--definitions` without the types that it is for. */
 export function refuseDefinitionsAlone(
   { types, definitions }: { readonly types: readonly TypeName[]; readonly definitions: boolean },
   context: z.RefinementCtx,

@@ -92,13 +92,13 @@ export async function clusterId(client: ClusterClient, signal: AbortSignal): Pro
 
 export const OF_PROXIES: string = `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`;
 
-/** Lists the proxies of the host, or those bound to one node. */
 export function listProxies(
   host: ClusterClient,
   { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
 ): Promise<Stored<Pod>[]> {
   return listAll(host, pods, {
     labelSelector: OF_PROXIES,
+    dropManagedFields: true,
     signal,
     ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
   });

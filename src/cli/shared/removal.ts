@@ -3,7 +3,6 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { ignoring, isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 
-/** Options of one deletion. */
 export interface RemovalOptions {
   readonly signal: AbortSignal;
   /** Deletes only the object with this uid, not a new one of the same name. */

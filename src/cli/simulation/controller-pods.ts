@@ -20,7 +20,6 @@ export interface PodController {
 // Stands in for the hash that a controller makes up.
 const HASH = "planned";
 
-/** Makes pod `index` of a workload as its controller `owner` would. */
 export function podOf(
   workload: NamedWorkload,
   pods: WorkloadPods,
@@ -28,12 +27,12 @@ export function podOf(
   owner: PodController = ownerOf(workload),
 ): Stored<Pod> {
   const { kind, namespace } = workload;
-  const { metadata, spec, indexed = false } = pods;
+  const { metadata, spec, indexed, claims } = pods;
   const name = podName(workload, owner.name, index, indexed);
   const apiVersion = isWorkloadKind(owner.kind) ? apiVersionOf(WORKLOAD_RESOURCES[owner.kind]) : "v1";
   const controller = { apiVersion, blockOwnerDeletion: true, controller: true, ...owner };
-  const written = (spec.volumes ?? []).filter((volume) => !pods.claims?.some((claim) => claim.name === volume.name));
-  const claimed = (pods.claims ?? []).map((claim) => ({
+  const written = (spec.volumes ?? []).filter((volume) => !claims.some((claim) => claim.name === volume.name));
+  const claimed = claims.map((claim) => ({
     name: claim.name,
     persistentVolumeClaim: { claimName: claimName(workload, claim, index) },
   }));
@@ -55,7 +54,7 @@ export function podOf(
 }
 
 /** Returns the claims that the StatefulSet controller creates before pod `index`. */
-export function claimsOf(workload: NamedWorkload, { claims = [] }: WorkloadPods, index: number): ClaimTemplate[] {
+export function claimsOf(workload: NamedWorkload, { claims }: WorkloadPods, index: number): ClaimTemplate[] {
   return claims.map((claim) => ({ ...claim, name: claimName(workload, claim, index) }));
 }
 
@@ -128,7 +127,7 @@ export function makerOf(pods: readonly Stored<Pod>[]): PodController | undefined
 }
 
 /** Returns the first ordinal that no pod of a StatefulSet has. */
-export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal = 0): number {
+export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal: number): number {
   const there = new Set(pods.map(({ metadata: { name } }) => Number(name.slice(name.lastIndexOf("-") + 1))));
   let ordinal = firstOrdinal;
   while (there.has(ordinal)) ordinal += 1;

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
-import { isMarkedWhole } from "../../copies/jobs.ts";
 import {
   apiVersionOf,
   cronJobs,
@@ -15,6 +14,7 @@ import {
 } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
 import type { ClaimTemplate } from "../../simulation/claims.ts";
+import { isMarkedWhole } from "../../whole/jobs/kind.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { claimSpec } from "./claims.ts";
 
@@ -89,28 +89,28 @@ const cronJobFields = z.looseObject({
 /** The pods that a workload has at one time. */
 export interface WorkloadPods {
   readonly replicas: number;
-  /** Labels and annotations of the pod template. */
   readonly metadata: Pick<ObjectMeta, "labels" | "annotations" | "finalizers">;
   readonly spec: PodSpec;
-  /** Remarks for the plan. */
   readonly notes: readonly string[];
   /** Claim templates: each pod has a claim of its own from each. */
-  readonly claims?: readonly ClaimTemplate[];
+  readonly claims: readonly ClaimTemplate[];
   /** True if the Job has an index per pod. */
-  readonly indexed?: boolean;
-  /** Condition by which the Job has ended. Absent: it has not. */
-  readonly ended?: string;
+  readonly indexed: boolean;
+  /** Condition by which the Job has ended. Undefined: it has not. */
+  readonly ended: string | undefined;
   /** True if the Job is suspended: it has no pods yet. */
-  readonly suspended?: boolean;
-  /** The lowest ordinal of a StatefulSet's pods. Absent: 0. */
-  readonly firstOrdinal?: number;
+  readonly suspended: boolean;
+  /** The lowest ordinal of a StatefulSet's pods. */
+  readonly firstOrdinal: number;
 }
+
+const PLAIN = { notes: [], claims: [], indexed: false, ended: undefined, suspended: false, firstOrdinal: 0 };
 
 /** Reads a workload's pods. Throws a `Failure` that names a wrong field. */
 export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods {
   switch (kind) {
     case "Pod":
-      return { replicas: 1, ...readFields(template, object), notes: [] };
+      return { ...PLAIN, replicas: 1, ...readFields(template, object) };
     case "Job": {
       const { spec, status } = readFields(jobFields, object);
       return jobPods(spec, status);
@@ -124,7 +124,7 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
     default: {
       const { replicas, template: own, ordinals, volumeClaimTemplates } = readFields(replicatedFields, object).spec;
       const claims = volumeClaimTemplates.map(({ metadata, spec }) => ({ name: metadata.name, spec }));
-      return { replicas, metadata: own.metadata, spec: own.spec, notes: [], firstOrdinal: ordinals.start, claims };
+      return { ...PLAIN, ...own, replicas, firstOrdinal: ordinals.start, claims };
     }
   }
 }
@@ -144,7 +144,7 @@ function jobPods(
   { active, succeeded, uncountedTerminatedPods, conditions }: z.output<typeof jobStatus>,
 ): WorkloadPods {
   const { metadata, spec } = own;
-  const pods = { metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
+  const pods = { ...PLAIN, metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
   const ended = ENDED.find((end) => conditions.some(({ type, status }) => type === end && status === "True"));
   if (ended !== undefined) return { ...pods, replicas: 0, ended, notes: [`has ended (${ended}): no more pods come`] };
   const done = succeeded + uncountedTerminatedPods.succeeded.length;

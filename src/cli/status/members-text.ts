@@ -3,7 +3,7 @@ import { ageOf, amountText } from "../../api/wording.ts";
 import type { HostOverview } from "../explain/host.ts";
 import type { HostStatus, MemberStatus } from "../explain/members.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { table } from "../shared/output.ts";
+import { some, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { queuesText } from "./queues-text.ts";
 
@@ -57,7 +57,7 @@ function accessLine(clusters: readonly MemberStatus[]): string[] {
   const open = clusters.flatMap(({ name, access }) =>
     access === undefined ? [] : [`${name} (as ${access.prefix}USER)`],
   );
-  return open.length === 0 ? [] : [`open to users by \`legation kubeconfig NAME\`: ${open.join(", ")}`];
+  return open.length === 0 ? [] : [`open to users by \`legation kubeconfig NAME\`: ${some(open)}`];
 }
 
 /** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */

@@ -1,6 +1,6 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
 import { ageOf } from "../../api/wording.ts";
-import { doneText } from "../explain/job-state.ts";
+import { doneText } from "../../whole/jobs/state.ts";
 import type { Trouble } from "../explain/model.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import { troubleText } from "../explain/text.ts";
@@ -56,6 +56,14 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
   return wholeText(lines, terminal);
 }
 
+/** Colours of states. Others are red. */
+const COLOURS: Readonly<Record<string, "green" | "dim">> = {
+  InStep: "green",
+  Running: "green",
+  Complete: "green",
+  Excluded: "dim",
+};
+
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, members, conditions, troubles, hidden, notPlaced } = status;
   const lines = {
@@ -64,7 +72,7 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
     optional: ["GENERATION", "SINCE", "HEALTH"],
     rows: members.map(({ cluster, state, generation, health, since, message }) => [
       cluster,
-      terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
+      terminal.paint(COLOURS[state] ?? "red", state),
       String(generation ?? "-"),
       health ?? "-",
       ageOf(since, now) ?? "-",
@@ -78,10 +86,11 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
   return wholeText(lines, terminal);
 }
 
-function summary({ whole, namedBy, isDeleting, generation, members }: WholeObjectStatus): string {
+function summary({ whole, namedBy, isDeleting, generation, progress, members }: WholeObjectStatus): string {
   if (namedBy !== undefined) return namingText(namedBy);
   if (isDeleting) return "whole, taken back from members";
   if (!whole) return `stays on the host: it has no label ${WHOLE_KEY}, which admission sets for the annotation`;
+  if (progress !== undefined) return `whole: ${progress}`;
   const wanted = members.filter(({ state }) => state !== "Excluded" && state !== "Leaving");
   const inStep = wanted.filter(({ state }) => state === "InStep").length;
   const of = generation === undefined ? "" : `, generation ${generation}`;

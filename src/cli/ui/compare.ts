@@ -10,7 +10,6 @@ export interface ComparedLine {
   readonly differs: boolean;
 }
 
-/** Settings of a comparison. */
 export interface CompareOptions {
   /** Ends the comparison. */
   readonly signal: AbortSignal;

@@ -4,7 +4,7 @@ import { LAST_APPLIED_ANNOTATION } from "../../api/last-applied.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { apiVersionOf, jobs, pods, type Resource, secrets } from "../../kube/resources.ts";
+import { apiVersionOf, pods, type Resource, secrets } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
 import { findTypeNamed } from "../shared/delegated-types.ts";
@@ -21,7 +21,7 @@ interface Ref {
 }
 
 interface CopyRef {
-  /** Name of a DelegatedType, or `jobs`. */
+  /** Name of a DelegatedType, or plural of a built-in type. */
   readonly type: string;
   readonly namespace: string | undefined;
   readonly name: string;
@@ -51,17 +51,12 @@ export async function compareObject(
   { type, namespace, name, member }: CopyRef,
   signal: AbortSignal,
 ): Promise<ComparedView> {
-  const resource = await resourceNamed(viewer.host, type, signal);
+  const { resource } = await findTypeNamed(viewer.host, type, signal);
   const ref = namespace === undefined ? { name } : { namespace, name };
   const object = await viewer.host.find(resource, ref, { signal });
   if (object === undefined) throw notOnHost(objectText(resource.kind, ref));
   const isCopy = (found: Stored<KubeObject>): boolean => standsFor(found, object);
   return await compareCopy(viewer, { resource, ref, object, member, isCopy }, signal);
-}
-
-async function resourceNamed(host: ClusterClient, type: string, signal: AbortSignal): Promise<Resource<KubeObject>> {
-  if (type === jobs.plural) return jobs;
-  return (await findTypeNamed(host, type, signal)).resource;
 }
 
 interface Compared {

@@ -1,12 +1,12 @@
 import { DELEGATE_ANNOTATION } from "../../api/keys.ts";
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
-import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
-import { doneText } from "../explain/job-state.ts";
-import { endOf } from "../explain/whole-job.ts";
+import { isFinished } from "../../whole/jobs/kind.ts";
+import { endOf } from "../../whole/jobs/progress.ts";
+import { doneText } from "../../whole/jobs/state.ts";
 import type { JobRow } from "./model.ts";
 
 /** Reads the Jobs that have finished, and all CronJobs with their last run. Rejects with KubeError. */
@@ -20,7 +20,6 @@ export async function readJobRows(
   return jobRows(ofJobs, ofCronJobs);
 }
 
-/** Returns the rows of Jobs that have finished and of CronJobs. */
 export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Stored<CronJob>[]): JobRow[] {
   return [
     ...ofJobs.filter(isFinished).map((job): JobRow => {

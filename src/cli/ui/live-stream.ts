@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { Writable } from "node:stream";
+import { constants, createGzip } from "node:zlib";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { LiveView } from "./live-view.ts";
 import type { LiveMessage, PodRow } from "./model.ts";
@@ -10,9 +12,18 @@ const ROWS_PER_MESSAGE = 1_000;
 // The page notices within ten seconds that nothing comes. Proxies close silent connections after a minute.
 const BEAT_EVERY_MS = 2_000;
 const LIST_AGAIN_MS = 100;
+// Rows are much alike: the fastest level leaves a ninth of them. Each message arrives at once.
+const GZIP = { level: 1, flush: constants.Z_SYNC_FLUSH };
 
 /** The parts of a live view that are sent. */
 export type StreamedView = Pick<LiveView, "isComplete" | "rows" | "subscribe" | "silentMs">;
+
+/** How a live view is sent. */
+export interface StreamOptions {
+  readonly clock: Clock;
+  /** The browser takes gzip. */
+  readonly isZipped: boolean;
+}
 
 /**
  * Sends a live view as server-sent events. A page that reads slowly gets each pod's latest row, so memory is bounded by the number
@@ -21,6 +32,9 @@ export type StreamedView = Pick<LiveView, "isComplete" | "rows" | "subscribe" | 
 export class LiveStream {
   readonly #view: StreamedView;
   readonly #response: ServerResponse;
+  readonly #isZipped: boolean;
+  /** Takes the text of messages: the response, or what compresses for it. */
+  readonly #sent: Writable;
   readonly #clock: Clock;
   readonly #changed = new Map<string, PodRow | undefined>();
   /** The latest message of each type that the page has not got yet. */
@@ -29,16 +43,23 @@ export class LiveStream {
   #beat: Timer | undefined;
   #isWriting = false;
 
-  constructor(view: StreamedView, response: ServerResponse, clock: Clock) {
+  constructor(view: StreamedView, response: ServerResponse, { clock, isZipped }: StreamOptions) {
     this.#view = view;
     this.#response = response;
+    this.#isZipped = isZipped;
+    this.#sent = isZipped ? createGzip(GZIP) : response;
     this.#clock = clock;
   }
 
   /** Resolves when the page has closed the connection. */
   async run(hostName: string): Promise<void> {
     const response = this.#response;
-    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    response.writeHead(200, {
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      ...(this.#isZipped ? { "content-encoding": "gzip" } : {}),
+    });
+    if (this.#isZipped) this.#sent.pipe(response);
     const closed = once(response, "close");
     await this.#send({ type: "host", name: hostName });
     this.#sendBeat();
@@ -58,12 +79,13 @@ export class LiveStream {
     unsubscribe();
     this.#timer?.cancel();
     this.#beat?.cancel();
+    this.#sent.destroy();
   }
 
   /** Says when the host was last heard, also while nothing changes. A page that reads slowly gets fewer. */
   #sendBeat(): void {
     if (this.#response.destroyed) return;
-    if (!this.#response.writableNeedDrain) void this.#send({ type: "heard", silentMs: this.#view.silentMs });
+    if (!this.#sent.writableNeedDrain) void this.#send({ type: "heard", silentMs: this.#view.silentMs });
     this.#beat = this.#clock.after(BEAT_EVERY_MS, () => this.#sendBeat());
   }
 
@@ -111,7 +133,7 @@ export class LiveStream {
 
   async #send(message: LiveMessage): Promise<void> {
     const response = this.#response;
-    if (response.destroyed || response.write(`data: ${JSON.stringify(message)}\n\n`)) return;
-    await Promise.race([once(response, "drain"), once(response, "close")]);
+    if (response.destroyed || this.#sent.write(`data: ${JSON.stringify(message)}\n\n`)) return;
+    await Promise.race([once(this.#sent, "drain"), once(response, "close")]);
   }
 }

@@ -25,6 +25,8 @@ export interface LiveReader {
 
 // A member's sums cost a pass over all pods.
 const MEMBERS_EVERY_MS = 1_000;
+// Pause between two passes, in multiples of the duration of one.
+const REST_PER_WORK = 10;
 // Pages of 500, the default, take 3 MB more, since glibc keeps much of the peak.
 const LIST_PAGE_SIZE = 100;
 
@@ -46,6 +48,8 @@ export class LiveView {
   #isWholeChanged = false;
   #isStopped = false;
   #timer: Timer | undefined;
+  /** How long the last publication took. */
+  #publishMs = 0;
 
   constructor(options: ViewOptions) {
     this.#options = options;
@@ -116,9 +120,12 @@ export class LiveView {
 
   #touchMembers(): void {
     if (this.#isStopped) return;
-    this.#timer ??= this.#options.clock.after(MEMBERS_EVERY_MS, () => {
+    const afterMs = Math.max(MEMBERS_EVERY_MS, this.#publishMs * REST_PER_WORK);
+    this.#timer ??= this.#options.clock.after(afterMs, () => {
       this.#timer = undefined;
+      const begunAt = performance.now();
       this.#publish();
+      this.#publishMs = performance.now() - begunAt;
     });
   }
 

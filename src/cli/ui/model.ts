@@ -1,3 +1,4 @@
+import type { MemberPart } from "../../whole/member-part.ts";
 import type { MemberDocument } from "../explain/member.ts";
 import type { MemberStatus } from "../explain/members.ts";
 import type { Journey } from "../explain/pod.ts";
@@ -60,19 +61,7 @@ export interface WholeRow {
   readonly namespace: string | undefined;
   readonly name: string;
   readonly isEnding: boolean;
-  readonly members: readonly WholeShare[];
-}
-
-/** A member, and what it has of a whole object. */
-export interface WholeShare {
-  readonly member: string;
-  /** Decides the colour of the state. */
-  readonly tone: PodRow["state"];
-  readonly state: string;
-  readonly message?: string | undefined;
-  /** Completions that a Job wants of the member, and those that are done. */
-  readonly wanted?: number | undefined;
-  readonly has?: number | undefined;
+  readonly members: readonly MemberPart[];
 }
 
 export interface WholeRows {
@@ -167,6 +156,12 @@ export interface JobRow {
   /** The CronJob that made the Job. */
   readonly cronJob?: string;
   readonly state: string;
+}
+
+/** The name of a Service of the host. */
+export interface NamedService {
+  readonly namespace: string;
+  readonly name: string;
 }
 
 /** A Service of the host. */

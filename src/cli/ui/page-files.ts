@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../shared/package-root.ts";
 
-/** A file that the page loads. */
 export interface PageFile {
   readonly type: string;
   readonly content: string;

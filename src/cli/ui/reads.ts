@@ -14,6 +14,7 @@ import type {
   ContainerView,
   JobRow,
   MemberPageView,
+  NamedService,
   PodPageView,
   QueuesView,
   ServiceRow,
@@ -87,6 +88,10 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
   read("warnings", async ({ host, only, signal }): Promise<readonly WarningRow[]> => {
     const { readWarnings } = await import("./warnings.ts");
     return readWarnings(host, only, signal);
+  });
+  read("services", async ({ host, only, signal }): Promise<readonly NamedService[]> => {
+    const { readServiceNames } = await import("./service-rows.ts");
+    return readServiceNames(host, only, signal);
   });
   read("services/:namespace", async ({ host, signal }, params): Promise<readonly ServiceRow[]> => {
     const { readServiceRows } = await import("./service-rows.ts");

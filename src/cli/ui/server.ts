@@ -148,7 +148,9 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     const { view, hostName } = viewerOf(request);
     const response = streamTo(request, reply);
     try {
-      await new LiveStream(view.take(), response, realClock).run(hostName);
+      // Without TLS the browser is on this machine.
+      const isZipped = certificate !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
+      await new LiveStream(view.take(), response, { clock: realClock, isZipped }).run(hostName);
     } finally {
       view.giveBack();
     }

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { RELAY_ANNOTATION } from "../../api/keys.ts";
 import { serviceEndpoints } from "../../copies/service-endpoints.ts";
 import { serviceOfSlice } from "../../copies/services.ts";
@@ -5,7 +6,17 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { endpointSlices, services } from "../../kube/resources.ts";
 import { typeAndPorts } from "../explain/service.ts";
-import type { ServiceRow } from "./model.ts";
+import type { NamedService, ServiceRow } from "./model.ts";
+
+/** Reads the names of the Services of one namespace, or of all. Rejects with KubeError. */
+export async function readServiceNames(
+  host: ClusterClient,
+  only: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly NamedService[]> {
+  const found = await listAll(host, services, { ...defined({ namespace: only }), metadataOnly: true, signal });
+  return found.map(({ metadata: { namespace = "", name } }) => ({ namespace, name }));
+}
 
 /** Reads a namespace's Services, each with the pods that it leads to. Rejects with KubeError. */
 export async function readServiceRows(

@@ -1,11 +1,13 @@
 import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
-import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, SHARES_ANNOTATION } from "../../api/keys.ts";
-import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
+import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { WholeType } from "../../whole/type.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 
 type Metadata = Stored<KubeObject>["metadata"];
 
-const ANNOTATIONS = [CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, SHARES_ANNOTATION];
+const ANNOTATIONS = [CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, ...WHOLE_TYPES.flatMap(({ recordKeys }) => recordKeys)];
 
 /** Returns what rows read of metadata. The members' record is an annotation; the rest may be secret or large. */
 function metadataOfRow(metadata: Metadata): Metadata {
@@ -25,12 +27,7 @@ export function storedObject({ metadata }: Stored<AnyObject>): Stored<AnyObject>
   return { metadata: metadataOfRow(metadata) };
 }
 
-/** Returns a Job without what its row does not read, such as the environment of its pods. */
-export function storedJob({ metadata, spec, status }: Stored<Job>): Stored<Job> {
-  const { parallelism, completions } = spec ?? {};
-  const read = {
-    template: {},
-    ...defined({ parallelism, completions }),
-  };
-  return { metadata: metadataOfRow(metadata), spec: read, ...(status === undefined ? {} : { status }) };
+/** Returns an object of a built-in type without what its row does not read, such as the environment of a Job's pods. */
+export function storedBuiltIn(type: WholeType, object: Stored<KubeObject>): Stored<KubeObject> {
+  return { ...type.fieldsOfParts(object), metadata: metadataOfRow(object.metadata) };
 }

@@ -1,17 +1,18 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
-import { WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { jobs, kindName } from "../../kube/resources.ts";
+import { kindName } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { ReflectorFailure } from "../../runtime/reflector-failure.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
+import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import { DELEGATED_OBJECTS, type Hidden, objectsOf, ofViewers } from "../shared/hidden.ts";
 import type { WholeRow, WholeRows } from "./model.ts";
-import { storedJob, storedObject } from "./stored-whole.ts";
-import { wholeJobRow, wholeObjectRow } from "./whole-rows.ts";
+import { storedBuiltIn, storedObject } from "./stored-whole.ts";
+import { builtInRow, wholeObjectRow } from "./whole-rows.ts";
 
 /** Settings of a view of the host. */
 export interface ViewOptions {
@@ -25,7 +26,7 @@ export interface ViewOptions {
 
 type Follower = Pick<Reflector<KubeObject>, "start" | "stop" | "failing">;
 
-/** The host's whole objects of all delegated types, and its whole Jobs, as far as the user may list them. */
+/** The host's whole objects of all delegated types, and those of built-in types, as far as the user may list them. */
 export class WholeView {
   readonly #options: ViewOptions;
   readonly #onChange: () => void;
@@ -49,8 +50,12 @@ export class WholeView {
         if (type !== "deleted") this.#followType(object);
       },
     });
-    const ofJobs = this.#follow<Job>({ resource: jobs, row: wholeJobRow, transform: storedJob });
-    this.#followed.set(jobs.plural, { uid: "", follower: ofJobs });
+    for (const type of WHOLE_TYPES) {
+      const { resource } = type;
+      const row = (object: Stored<KubeObject>): WholeRow => builtInRow(type, object);
+      const follower = this.#follow({ resource, row, transform: (object) => storedBuiltIn(type, object) });
+      this.#followed.set(resource.plural, { uid: "", follower });
+    }
   }
 
   start(): void {
@@ -78,7 +83,8 @@ export class WholeView {
     return this.#failing.flatMap(([name, { code }]) => {
       if (code !== "Forbidden") return [];
       if (name === delegatedTypes.plural) return [DELEGATED_OBJECTS];
-      return [name === jobs.plural ? ofViewers(kindName(jobs)) : objectsOf(name)];
+      const builtIn = WHOLE_TYPES.find(({ resource }) => resource.plural === name);
+      return [builtIn === undefined ? objectsOf(name) : ofViewers(kindName(builtIn.resource))];
     });
   }
 

@@ -1,3 +1,4 @@
+import type { DelegatedType } from "../../api/delegated-type.ts";
 import {
   clusterOfNode,
   HOST_LABEL,
@@ -9,9 +10,9 @@ import {
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_PREFIX,
 } from "../../api/keys.ts";
+import type { Stored } from "../../api/kubernetes.ts";
 import { RELAY_SLICE_MANAGER } from "../../api/relay.ts";
 import { counted, countedAre } from "../../api/wording.ts";
-import { isFinished } from "../../copies/jobs.ts";
 import { SLICE_MANAGER_LABEL } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -20,14 +21,14 @@ import { endpointSlices, leases, nodes, secrets, serviceImports } from "../../ku
 import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
-import { type Delegated, type Finishing, type FinishingWhole, namesOf, unfinishedText } from "../member/delegated.ts";
+import { type Finishing, namesOf, unfinishedText, wholeName } from "../member/delegated.ts";
 import { isVirtualNodeOf, removeVirtualNode } from "../member/remove-cluster.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
-import { clusterId, findClusters, namespacedName, unfinished } from "../shared/reading.ts";
+import { clusterId, findClusters, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import {
   type RemovalContext,
@@ -39,7 +40,7 @@ import {
   unlabelNamespaces,
 } from "./objects.ts";
 import { deleteProxy, listMarkedPods, unmarkOverflow } from "./proxies.ts";
-import { listMarkedJobs, releaseJob, unmarkCronJobs } from "./whole.ts";
+import { listMarkedWhole, releaseWhole, unmarkMakers } from "./whole.ts";
 
 export interface Uninstalled {
   /** Objects that remain on the host, and why. */
@@ -79,12 +80,11 @@ export async function uninstall(
   const removal: RemovalContext = { host, discovery, signal, report, remains };
   // Finished or not.
   const listMarked = async (): Promise<Finishing> => {
-    const [pods, jobs] = await Promise.all([listMarkedPods(host, signal), listMarkedJobs(host, signal)]);
-    return { pods, jobs };
+    const [pods, whole] = await Promise.all([listMarkedPods(host, signal), listMarkedWhole(host, signal)]);
+    return { pods, whole };
   };
-  const { types, ...before }: Delegated = { ...(await listMarked()), types: await listDelegatedTypes(host, signal) };
-  refuseRunning(before, force, "");
-  refuseTypes(types);
+  refuseRunning(await listMarked(), force, "");
+  refuseTypes(await listDelegatedTypes(host, signal));
   await refuseJoined(host, signal);
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
@@ -94,15 +94,15 @@ export async function uninstall(
     ),
     removal,
   );
-  const unmarkedCronJobs = await unmarkCronJobs(host, signal);
+  const unmarkedCronJobs = await unmarkMakers(host, signal);
   if (unmarkedCronJobs.length > 0) report(`this cluster runs the next Jobs of ${some(unmarkedCronJobs)}`);
   // Without the webhook no new proxy or whole Job appears, so these lists are complete.
-  const { pods, ...whole } = await listMarked();
-  refuseRunning({ pods, ...whole }, force, "; the webhook is removed already: `legation install` puts it back");
+  const { pods, whole } = await listMarked();
+  refuseRunning({ pods, whole }, force, "; the webhook is removed already: `legation install` puts it back");
 
   for (const proxy of pods) await deleteProxy(host, proxy, signal);
   if (pods.length > 0) report(`${counted(pods.length, "delegated pod")} deleted`);
-  for (const release of Object.values(RELEASES)) await release(whole, context);
+  await releaseAll(whole, context);
   const unmarked = await unmarkOverflow(removal);
   if (unmarked > 0) report(`${countedAre(unmarked, "in overflow mode")} the host's alone`);
   await removeVirtualNodes(host, signal);
@@ -136,21 +136,23 @@ async function removeImports(removal: RemovalContext): Promise<void> {
     await removeAndWait(resource, each, removal);
 }
 
-function refuseRunning({ pods, jobs }: Finishing, force: boolean, more: string): void {
-  const running: Finishing = { pods: unfinished(pods), jobs: jobs.filter((job) => !isFinished(job)) };
+function refuseRunning({ pods, whole }: Finishing, force: boolean, more: string): void {
+  const running = { pods: unfinished(pods), whole: whole.filter(({ type, object }) => !type.isFinished(object)) };
   if (force || namesOf(running).size === 0) return;
   const words = { pod: "delegated pod", does: "has not finished", many: "have not finished" };
   const started = "they are deleted, and their controllers start them on the host";
-  const alone = running.jobs.length === 0 ? "" : "; a Job that no controller makes has to be created again";
+  const [alone] = running.whole.map(
+    ({ type }) => `; a ${type.resource.kind} that no controller makes has to be created again`,
+  );
   throw new Failure("refused", {
     object: "Legation",
     problem: unfinishedText(running, words) + more,
-    remedy: `delete their workloads first, or add --force: ${started}${alone}`,
+    remedy: `delete their workloads first, or add --force: ${started}${alone ?? ""}`,
   });
 }
 
 /** Refuses while there are DelegatedTypes: the controller releases their objects when they are deleted. */
-function refuseTypes(types: Delegated["types"]): void {
+function refuseTypes(types: readonly Stored<DelegatedType>[]): void {
   if (types.length === 0) return;
   throw new Failure("refused", {
     object: "Legation",
@@ -180,21 +182,20 @@ async function refuseJoined(host: ClusterClient, signal: AbortSignal): Promise<v
   });
 }
 
-const RELEASES: Readonly<
-  Record<keyof FinishingWhole, (whole: FinishingWhole, context: UninstallContext) => Promise<void>>
-> = { jobs: releaseJobs };
-
-async function releaseJobs({ jobs }: FinishingWhole, { host, signal, report }: UninstallContext): Promise<void> {
-  for (const job of jobs) {
-    await releaseJob(host, job, signal);
+async function releaseAll(whole: Finishing["whole"], { host, signal, report }: UninstallContext): Promise<void> {
+  const finished = whole.filter(({ type, object }) => type.isFinished(object));
+  for (const found of whole) {
+    await releaseWhole(host, found, signal);
+    if (finished.includes(found)) continue;
     const end =
-      controllerOf({ metadata: job.metadata }) === undefined
+      controllerOf({ metadata: found.object.metadata }) === undefined
         ? "nothing makes it again"
         : "its controller makes what follows";
-    if (!isFinished(job)) report(`Job ${namespacedName(job)} had not finished, and is deleted: ${end}`);
+    report(`${wholeName(found)} had not finished, and is deleted: ${end}`);
   }
-  const finished = jobs.filter(isFinished).length;
-  if (finished > 0) report(`${counted(finished, "finished whole Job")} released, with the status as it is`);
+  for (const [kind, those] of Map.groupBy(finished, ({ type }) => type.resource.kind)) {
+    report(`${counted(those.length, `finished whole ${kind}`)} released, with the status as it is`);
+  }
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {

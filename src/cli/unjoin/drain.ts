@@ -7,7 +7,7 @@ import { deniedRight } from "../../kube/messages.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { countsOf, type Finishing, type FinishingWhole, unfinishedText } from "../member/delegated.ts";
+import { countsOf, type Finishing, unfinishedText } from "../member/delegated.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
 import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
@@ -127,7 +127,7 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
       isOther ? [] : listProxies(host, { node, signal }),
       unfinishedWhole(host, name, signal),
     ]);
-    return { pods: proxies, ...whole };
+    return { pods: proxies, whole };
   };
   const refusesRunning = !drain && !force;
   if (refusesRunning) refuseRunning(name, await list());
@@ -137,19 +137,19 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
     report(`${host.cluster}: Node ${node} is cordoned`);
   }
   // Nothing comes after the cordon, so these lists are complete.
-  const { pods: proxies, ...whole } = await list();
-  if (refusesRunning) refuseRunning(name, { pods: proxies, ...whole });
+  const { pods: proxies, whole } = await list();
+  if (refusesRunning) refuseRunning(name, { pods: proxies, whole });
   if (proxies.length > 0) {
     report(`${host.cluster}: waiting until ${countedAre(proxies.length, `on Node ${node}`)} gone`);
   }
-  const waits = hasAny(whole) && !force;
-  if (waits) report(`${host.cluster}: waiting for ${countsOf(whole)} in ${name} to finish`);
-  else if (hasAny(whole)) report(`${host.cluster}: ${unfinishedText(whole, END_AS_FAILED)}`);
+  const waits = whole.length > 0 && !force;
+  if (waits) report(`${host.cluster}: waiting for ${countsOf({ whole })} in ${name} to finish`);
+  else if (whole.length > 0) report(`${host.cluster}: ${unfinishedText({ whole }, END_AS_FAILED)}`);
   const [rest, running] = await Promise.all([
     isOther ? [] : drainNode(host, node, { timeoutMs, force, signal, report }),
     waits ? waitForWhole(host, name, { timeoutMs, signal, report }) : whole,
   ]);
-  const left = { pods: rest, ...running };
+  const left = { pods: rest, whole: running };
   if (!force && hasAny(left)) throw notEnded(options, left);
   if (rest.length === 0) return;
   // The admission policy lets only the controller's account remove this finalizer.
@@ -163,30 +163,30 @@ const GONE_FOR_GOOD = "--force when the member is gone for good";
 const WHOLE_FAIL =
   "; whole Jobs do not move: --drain waits until they have finished; if the member leaves before, they end as Failed (ClusterRemoved)";
 
-function refuseRunning(name: string, { pods: proxies, ...whole }: Finishing): void {
-  const running = { pods: unfinished(proxies), ...whole };
+function refuseRunning(name: string, { pods: proxies, whole }: Finishing): void {
+  const running = { pods: unfinished(proxies), whole };
   if (!hasAny(running)) return;
   throw new Failure("refused", {
     object: `Cluster ${name}`,
     problem: unfinishedText(running, { does: "runs there", many: "run there" }),
     remedy:
       `move them with --drain (their controllers replace them), or ${GONE_FOR_GOOD}` +
-      (hasAny(whole) ? WHOLE_FAIL : ""),
+      (whole.length > 0 ? WHOLE_FAIL : ""),
   });
 }
 
 function notEnded({ name, timeoutMs }: UnjoinOptions, left: Finishing): Failure {
   const late = `had not ended after ${timeoutMs / 1000} s`;
-  const { pods: _, ...whole } = left;
+  const { whole } = left;
   return new Failure("notReady", {
     object: `Cluster ${name}`,
     problem: unfinishedText(left, { does: late, many: late }),
     remedy:
       `its virtual node stays cordoned; run the command again (a longer --timeout, or ${GONE_FOR_GOOD})` +
-      (hasAny(whole) ? WHOLE_FAIL : ""),
+      (whole.length > 0 ? WHOLE_FAIL : ""),
   });
 }
 
-function hasAny(found: Finishing | FinishingWhole): boolean {
-  return Object.values(found).some((objects) => objects.length > 0);
+function hasAny({ pods: proxies, whole }: Finishing): boolean {
+  return proxies.length + whole.length > 0;
 }

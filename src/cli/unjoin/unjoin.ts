@@ -1,23 +1,24 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { clusters } from "../../api/resources.ts";
+import { clusters, resourceOfType } from "../../api/resources.ts";
 import { counted } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
 import { hostAccountName } from "../member/access.ts";
 import { cleanMember } from "../member/clean.ts";
 import { findCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
 import { type IdentityQuestion, identifyCommand, identifyMember, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { removeAccessCredentials } from "../member/user-access.ts";
+import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { clusterId, listClusters, notJoined, readable } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
-import { copiedWhole } from "./whole.ts";
 
 export interface Unjoined {
   readonly name: string;
@@ -95,7 +96,10 @@ async function cleanUp(
     why,
   }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void>; readonly why: string },
 ): Promise<readonly string[]> {
-  const types = await copiedWhole(host, signal);
+  const types = [
+    ...WHOLE_TYPES.map(({ resource }) => resource),
+    ...(await listDelegatedTypes(host, signal)).map(resourceOfType),
+  ];
   if (member === undefined) {
     return [`${name}: everything${await wholeObjects(host, types, signal)}: ${why}`];
   }

@@ -46,7 +46,6 @@ export interface HostVersions {
 }
 
 export interface LegationVersions {
-  /** Name by which members know the host. */
   readonly hostName?: string | undefined;
   readonly installer?: "legation" | "Helm" | undefined;
   /** Version of the Deployments, if all have one. */

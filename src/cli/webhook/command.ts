@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { startWebhook } from "../../../webhook/main.ts";
 import type { DelegatedType } from "../../api/delegated-type.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
@@ -8,22 +9,27 @@ import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { type Equip, equipped, type Subcommand } from "../shared/command.ts";
 import { type ServingInput, serveUntil, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
+import { SHARDS_FLAG, shards } from "../shared/shards.ts";
 import { openTraces } from "../shared/traces.ts";
 
 // The API server calls a webhook's Service by this name.
 const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
 
-export const webhookCommand: Subcommand<ServingInput> = {
+interface WebhookInput extends ServingInput {
+  readonly shards: number;
+}
+
+export const webhookCommand: Subcommand<WebhookInput> = {
   description:
     "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like. " +
     "By default it makes its own serving certificate, keeps it in a Secret and renews it. Writes its log as JSON lines " +
     "to standard output.",
-  flags: servingFlags,
+  flags: [...servingFlags, SHARDS_FLAG],
   examples: {
     "webhook --kubeconfig host.yaml --listen 127.0.0.1:9443": "outside a cluster",
     "webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key": "with a certificate of cert-manager's",
   },
-  input: servingInput,
+  input: servingInput.and(z.object({ shards: shards.default(1) })),
   run: async (options, session) => {
     const log = createLogger({ level: options.logLevel });
     const { client } = await session.connect(options, "host");
@@ -48,6 +54,7 @@ export const webhookCommand: Subcommand<ServingInput> = {
         types: () => types.store.list(),
         // An installation of an earlier version has none.
         areTypesRead: () => types.store.synced || types.failing !== undefined,
+        labelsSlots: options.shards > 1,
         onReview: (path, verdict, seconds, review) => {
           metrics.observeAdmission(path, verdict, seconds);
           traces?.review({ path, verdict, seconds, ...review });

@@ -36,7 +36,6 @@ export function readAuthorities(secret: Secret | undefined): HubAuthorities | un
   };
 }
 
-/** Returns the Secret of the first join with an agent. */
 export async function firstAuthorities(address: string, now: number): Promise<Secret> {
   const current = await issueAuthority(NAME, { now, lifetimeMs: LIFETIME_MS });
   return {

@@ -1,4 +1,5 @@
 import { HUB_SECRET } from "../../api/keys.ts";
+import { isFirst, type Shard } from "../../api/shards.ts";
 import { expiresAt } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
@@ -15,6 +16,7 @@ import type { ControllerEvents } from "../events.ts";
 import { AgentAdmission } from "./admission.ts";
 import { trusted } from "./authority.ts";
 import { ControllerAccess } from "./controller-access.ts";
+import { FirstHub } from "./first-hub.ts";
 import { HubKeeper, type HubServing } from "./hub-keeper.ts";
 import { UserAccess } from "./user-access.ts";
 
@@ -34,6 +36,8 @@ export interface AgentControllerOptions {
   /** Undefined: this controller takes no agents. */
   readonly hub: HubServing | undefined;
   readonly metrics?: Metrics;
+  /** Agents connect to the first shard's holder. */
+  readonly shard: Shard;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -45,6 +49,7 @@ export class AgentController implements Gatekeeper {
   readonly #options: AgentControllerOptions;
   readonly #abort = new AbortController();
   readonly #hub: HubKeeper;
+  readonly #firstHub: FirstHub;
   readonly #admission: AgentAdmission;
   readonly #controllerAccess: ControllerAccess;
   readonly #userAccess: UserAccess;
@@ -55,6 +60,7 @@ export class AgentController implements Gatekeeper {
     this.#options = options;
     const { events, registry } = options;
     const running = { ...options, signal: this.#abort.signal };
+    this.#firstHub = new FirstHub(options);
     this.#hub = new HubKeeper({
       ...running,
       serving: options.hub,
@@ -96,21 +102,22 @@ export class AgentController implements Gatekeeper {
 
   /** Resolves once the hub listens, if there is a Secret for it. A hub that cannot serve stops nothing else. */
   async start(): Promise<void> {
-    this.#options.metrics?.agents.follow(() => this.#states());
+    if (isFirst(this.#options.shard)) this.#options.metrics?.agents.follow(() => this.#states());
     await this.#hub.start();
   }
 
   async stop(): Promise<void> {
-    this.#options.metrics?.agents.follow(undefined);
+    if (isFirst(this.#options.shard)) this.#options.metrics?.agents.follow(undefined);
     this.#abort.abort();
     this.#userAccess.stop();
     await this.#hub.stop();
+    await this.#firstHub.stop();
   }
 
   /** Returns how a member with an agent is reached. */
   connectionOf(name: string): AgentConnection {
     return {
-      dial: (signal) => this.#hub.dial(name, signal),
+      dial: (signal) => (isFirst(this.#options.shard) ? this.#hub : this.#firstHub).dial(name, signal),
       onUselessCredentials: () => {
         if (this.#controllerAccess.refused(name)) this.#hub.hub?.askForCredentials(name, "host");
       },

@@ -17,7 +17,6 @@ import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
 import { type HubEndpoint, publishEndpoint } from "./endpoint.ts";
 
-/** How this process serves the hub. */
 export interface HubServing {
   readonly open: (tls: HubTls, gatekeeper: Gatekeeper, onChange: (cluster: string) => void) => Promise<Hub>;
   readonly endpoint: HubEndpoint | undefined;

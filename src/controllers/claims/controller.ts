@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { OWNER_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import {
   type ObjectKey,
@@ -307,8 +308,7 @@ export class ClaimController implements PodCopier {
       copies,
       ...(home === undefined ? {} : { home }),
       usable: member !== undefined && usable(member),
-      ...(classes === undefined ? {} : { classes }),
-      ...(heldWrites === undefined ? {} : { heldWrites }),
+      ...defined({ classes, heldWrites }),
     };
   }
 }

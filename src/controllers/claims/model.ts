@@ -63,7 +63,6 @@ export type Action =
       readonly member: string;
       readonly uid: string;
       readonly annotations: Readonly<Record<string, string>>;
-      /** Labels to remove. */
       readonly labels?: Readonly<Record<string, null>>;
     }
   | { readonly type: "tell"; readonly uid: string; readonly status: string }

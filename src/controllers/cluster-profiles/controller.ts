@@ -116,7 +116,6 @@ export class ClusterProfileController {
     for (const { metadata } of this.#profiles.store.list()) this.#loop.enqueue(objectKey(metadata));
   }
 
-  /** Returns the namespaces that are to have profiles. */
   #wantedIn(): ReadonlySet<string> {
     const asking = this.#namespaces.store.list().filter(({ metadata }) => metadata.deletionTimestamp === undefined);
     return new Set([SYSTEM_NAMESPACE, ...asking.map(({ metadata }) => metadata.name)]);

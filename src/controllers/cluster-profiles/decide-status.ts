@@ -33,7 +33,6 @@ export interface WantedStatus {
 
 /** Name of the access provider, to which readers assign a credential plugin. */
 const ACCESS_PROVIDER = "legation";
-/** Field manager of the status. */
 export const STATUS_MANAGER = "legation";
 /** Extension whose content client-go hands to credential plugins; `clusterName` is what upstream's plugins read. */
 const EXEC_EXTENSION = "client.authentication.k8s.io/exec";

@@ -47,7 +47,6 @@ export function decide(observed: Observed, now: number, wall: number = now): Dec
   return due(actions, actions.length === 0 ? "InStep" : "Written", observed, now);
 }
 
-/** Leaves out actions that are held. */
 function due(actions: readonly Action[], outcome: string, { heldUntil }: Observed, now: number): Decision<Action> {
   const held = actions.map(({ type }) => heldUntil[type] ?? 0).filter((until) => until > now);
   if (held.length === 0) return { actions, outcome };

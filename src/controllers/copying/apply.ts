@@ -5,7 +5,6 @@ import { fieldManagerIn } from "../../kube/messages.ts";
 import { type OwnedCopy, ownAsApplied } from "./field-owners.ts";
 import { ANSWER, type Changed, type CopyTarget, type FieldOfOther, type Judgement } from "./requests.ts";
 
-/** A server-side apply of a copy. */
 export interface CopyApply<T extends KubeObject> extends CopyTarget<T>, Pick<OwnedCopy<T>, "newlyRetained"> {
   readonly fieldManager: string;
   /** The copy was created and never applied. */

@@ -31,7 +31,6 @@ export interface ContestsOptions {
   readonly recorder: Pick<EventRecorder, "record">;
 }
 
-/** A copy, and what it is changed to. */
 interface Change<T extends KubeObject> {
   readonly ref: CopyRef;
   readonly source: Stored<T>;
@@ -137,7 +136,6 @@ export class Contests<T extends KubeObject> {
   }
 }
 
-/** Names the write of a field to the write guard. */
 function writeOf(field: string): string {
   return `field ${field}`;
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -242,13 +243,15 @@ export class Copier<T extends KubeObject> {
       exists: copy !== undefined,
       stays: copy !== undefined && !isDeleting && !this.#executor.isLeaving(key, copy),
       ofSource: copy !== undefined && object !== undefined && standsFor(copy, object),
-      ...(drift === undefined ? {} : { drift }),
-      ...(refusal === undefined ? {} : { refusal }),
-      ...(refusedUntil === undefined ? {} : { refusedUntil }),
-      ...(failing === undefined ? {} : { failing }),
-      ...(held === undefined ? {} : { held: held.reason }),
-      ...(contested === undefined ? {} : { contested }),
-      ...(deletionRefusal === undefined ? {} : { deletionRefusal: deletionRefusal.message }),
+      ...defined({
+        drift,
+        refusal,
+        refusedUntil,
+        failing,
+        held: held?.reason,
+        contested,
+        deletionRefusal: deletionRefusal?.message,
+      }),
       keptForOthers: this.#executor.keptUntil(key) !== undefined,
     };
   }
@@ -366,11 +369,7 @@ export class Copier<T extends KubeObject> {
       unusedSince: this.#noteUnused(key, use.demand === "unused"),
       ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
       ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(ref.kind, copy, object) }),
-      ...(held === undefined ? {} : { held }),
-      ...(contestedUntil === undefined ? {} : { contestedUntil }),
-      ...(refusedUntil === undefined ? {} : { refusedUntil }),
-      ...(keptUntil === undefined ? {} : { keptUntil }),
-      ...(deletionRefusal === undefined ? {} : { deletionRefusedUntil: deletionRefusal.until }),
+      ...defined({ held, contestedUntil, refusedUntil, keptUntil, deletionRefusedUntil: deletionRefusal?.until }),
       ...(onHost?.state === "present" ? { onHost: onHost.object } : {}),
     };
   }

@@ -41,7 +41,6 @@ const NAMESPACE_INDEX = "namespace";
 // The RBAC cache of a starting API server denies rights that it grants some seconds later.
 const DENIED_AFTER_MS = 10_000;
 
-/** The copies in all members, by watch. */
 export class Copies<T extends KubeObject> {
   readonly #options: CopiesOptions<T>;
   readonly #watches: ReadonlyMap<string, MemberWatches<Reflector<T>>>;

@@ -9,7 +9,6 @@ import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import type { CopyKey, CopyRef } from "./model.ts";
 
-/** A copy that was made. */
 interface MadeCopy<T extends KubeObject> {
   readonly key: CopyKey;
   readonly ref: CopyRef;

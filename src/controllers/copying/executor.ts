@@ -103,7 +103,6 @@ export class CopyExecutor<T extends KubeObject> {
     return this.#contests.words(copyKey(ref), this.#options.kinds.get(ref.kind)?.applied, { copy, isInStep });
   }
 
-  /** The watch says that the copy is gone. */
   onGone(ref: CopyRef, copy: Stored<T>): void {
     const key = copyKey(ref);
     if (!this.isLeaving(key, copy)) this.#deleted.note(key, copy);

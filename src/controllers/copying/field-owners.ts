@@ -6,7 +6,6 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 
-/** A copy, and the manager of its applied fields. */
 interface ManagedCopy<T extends KubeObject> {
   readonly member: { readonly client: ClusterClient };
   readonly resource: Resource<T>;

@@ -1,4 +1,5 @@
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Shard } from "../../api/shards.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -17,6 +18,8 @@ import type { Preparer } from "../preparer.ts";
 export interface PodCopierOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
+  /** What has no namespace is left to the first shard. */
+  readonly shard: Shard;
   readonly registry: Pick<Registry, "member" | "members">;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly recorder: Pick<EventRecorder, "record">;

@@ -4,7 +4,6 @@ import { ReverseIndex } from "../../runtime/reverse-index.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A namespace in a member. */
 export interface PlaceInMember {
   readonly member: string;
   readonly namespace: string;

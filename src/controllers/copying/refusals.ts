@@ -10,7 +10,6 @@ import type { CopyKey, CopyRef } from "./model.ts";
 import { COPY, DELETION, type RefusedRequest, versionOf } from "./requests.ts";
 import { detailOf, type FailingWrite, holdFor, REFUSED_FOR_MS } from "./writer.ts";
 
-/** A member's refusal of a copy. */
 export interface CopyRefusal {
   readonly message: string;
   /** An object of the member's own serves users in place of the copy. */

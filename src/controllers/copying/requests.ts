@@ -15,7 +15,6 @@ export const CONTESTED_FOR_MS: number = 10 * 60_000;
 /** The answer to a write carries no content, of a Secret least of all. */
 export const ANSWER = { metadataOnly: true, dropManagedFields: true } as const;
 
-/** Where a copy is. */
 export interface CopyTarget<T extends KubeObject> {
   readonly member: Member;
   readonly resource: Resource<T>;

@@ -42,6 +42,8 @@ export interface ObservedMember {
 /** Reads the view that a decision on one pod name depends on. Changes nothing. */
 export class Observer {
   readonly #options: ObserverOptions;
+  /** The members as they were last, in their order. One makes another candidate whenever anything but its amounts changes. */
+  readonly #known: ObservedMember[] = [];
 
   constructor(options: ObserverOptions) {
     this.#options = options;
@@ -52,21 +54,33 @@ export class Observer {
     // Before the host's proxies are known, every delegate would look like an orphan.
     if (!proxies.synced) return undefined;
     const proxy = proxies.get(key);
-    const sources = [
-      ...this.#concerned(key, proxy).map((member) => sourceOf(member, key)),
-      ...this.#unconnected(proxy),
-    ];
+    const sources = [...this.#sources(key, this.#concerned(key, proxy)), ...this.#unconnected(proxy)];
     if (proxy === undefined && sources.every(({ connection }) => connection.delegate === undefined)) return undefined;
     return this.#view(key, proxy, sources);
   }
 
   /** Returns the view of a pod that is no proxy yet, as if it were the proxy under the key. */
   seen(key: ObjectKey, pod: Stored<Pod>): View {
-    const members = this.#options.registry.members().map((member) => sourceOf(member, key));
-    const sources = [...members, ...this.#unconnected(pod)];
+    const sources = [...this.#sources(key, this.#options.registry.members()), ...this.#unconnected(pod)];
     const eligibility = this.#options.placementState.eligibilities.of(pod);
     const view = this.#base(key, pod, sources, eligibility);
     return hasProxy(view) ? ranked(onDemand(view, sources, eligibility, () => undefined)) : view;
+  }
+
+  /** Returns the members as they are for the pod. Most have nothing of it, and are the same for all such pods. */
+  #sources(key: ObjectKey, members: readonly Member[]): ObservedMember[] {
+    const holders = new Set(this.#options.registry.holders(key));
+    return members.map((member, index) => {
+      const candidate = member.candidate();
+      let known = this.#known[index];
+      if (known?.candidate !== candidate) {
+        known = { candidate, connection: connectionOf(member, candidate) };
+        this.#known[index] = known;
+      }
+      if (!holders.has(member)) return known;
+      const [delegate, departed] = [member.delegates.get(key), member.delegates.departed(key)];
+      return { candidate, connection: { ...known.connection, ...defined({ delegate, departed }) } };
+    });
   }
 
   #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly ObservedMember[]): View {
@@ -106,14 +120,15 @@ export class Observer {
     eligibility: Eligibility,
   ): MemberView {
     const { name, reachable, read } = connection;
-    const known = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
-    if (proxy === undefined) return known;
-    const view = { ...known, ...this.#mutation(candidate, connection, proxy) };
-    if (isBound(proxy)) return view;
+    const view = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
+    if (proxy === undefined) return view;
+    const mutation = this.#mutation(candidate, connection, proxy);
+    if (isBound(proxy)) return { ...view, ...mutation };
     const excluded = mayHold(memory, name) ? eligibility.never?.(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
     const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
-    return { ...view, ...defined({ excluded, repels }), ...(apiPending ? { apiPending } : {}) };
+    if (view.delegate === undefined && excluded === undefined && !apiPending) return view;
+    return { ...view, ...mutation, ...defined({ excluded, repels }), ...(apiPending ? { apiPending } : {}) };
   }
 
   #mutation(
@@ -222,7 +237,8 @@ function rankedFacts(
 ): RankedFacts {
   const { requestsIn, learntIn, refusedBefore } = eligibility;
   const candidates = sources.map(({ candidate }) => candidate);
-  const members = view.members.map((member, index) => {
+  const hasFacts = needs?.state === "there" || requestsIn !== undefined || refusedBefore !== undefined;
+  const withFacts = (member: MemberView, index: number): MemberView => {
     const { name } = member;
     const candidate = candidates[index];
     const facts = {
@@ -232,28 +248,24 @@ function rankedFacts(
       refusedBefore: refusedBefore?.(name),
     };
     return { ...member, ...defined(facts) };
-  });
+  };
+  const members = hasFacts ? view.members.map(withFacts) : view.members;
   return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
 }
 
-function sourceOf(member: Member, key: ObjectKey): ObservedMember {
-  const candidate = member.candidate();
-  const delegate = member.delegates.get(key);
-  const departed = member.delegates.departed(key);
+function connectionOf(member: Member, candidate: Candidate): MemberView {
   const { name, reachable, reachableSince, read, nodesVersion, cluster } = member;
   const { scheduleTimeoutSeconds = CLUSTER_DEFAULTS.scheduleTimeoutSeconds } = cluster.spec;
-  const connection = {
+  return {
     name,
     reachable,
     reachableSince,
     read,
     ...(candidate.closed !== undefined && isFaltering(member) ? { faltering: true } : {}),
-    ...defined({ delegate, departed }),
     scheduleTimeoutMs: scheduleTimeoutSeconds * 1000,
     nodesVersion,
     ...factsOf(candidate),
   };
-  return { candidate, connection };
 }
 
 export function factsOf({ closed, overdue }: Candidate): Pick<MemberView, "removed" | "lacksNode" | "overdue"> {

@@ -1,12 +1,14 @@
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { isFirst } from "../../api/shards.ts";
 import type { Member } from "../../clusters/member.ts";
 import { notReadYet } from "../../clusters/readiness.ts";
+import type { DependencyKind } from "../../copies/dependencies.ts";
 import { NEEDED } from "../../copies/foreign-message.ts";
+import { type Dependency, dependencyKey } from "../../copies/named-by-pods.ts";
 import { isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
 import { isPreparedIn, leastPrepared, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
-import { type Dependency, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
@@ -14,17 +16,15 @@ import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Use } from "../copying/model.ts";
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { type Family, isSelected } from "./family.ts";
-import { isUsedByOtherHost, Users } from "./users.ts";
+import { isUsedByOthers, Users } from "./users.ts";
 
 export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
   readonly family: Family<T>;
-  /** Called when an object, or a copy of it, has changed. */
   readonly onChange?: (name: ObjectName) => void;
   /** Called when `failures` and `membersBeingRead` may have another answer. */
   readonly onState?: () => void;
 }
 
-/** The objects that a pod names. */
 interface Named {
   /** Members that pods of other groups confine an object to, and the reason to tell in all others. */
   readonly homes: readonly { readonly members: readonly string[]; readonly message: string }[];
@@ -51,7 +51,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
 
   constructor(options: DependencyOptions<T>) {
     this.#options = options;
-    const { family, identity, proxies } = options;
+    const { family, identity, shard, proxies } = options;
     this.#users = new Users(proxies, family.of);
     this.#copier = new Copier<T>({
       ...options,
@@ -61,7 +61,9 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
       areKindsIndependent: true,
       clause: NEEDED,
       beforeDelete: async (member, ref, { signal }) =>
-        this.#areClasses && (await isUsedByOtherHost(member, ref, identity.id, signal))
+        // Every shard gives members classes, and the first takes them away.
+        this.areClasses &&
+        (!isFirst(shard) || (await isUsedByOthers(member, ref, { hostId: identity.id, shard }, signal)))
           ? KEPT_FOR_OTHERS_MS
           : undefined,
       users: {
@@ -170,7 +172,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
         const { kind, name } = dependency;
         missing ??= { reason: "NotPlaced", message: `${kind} ${JSON.stringify(name)} ${obstacle}` };
       } else if (source.state === "present") existing.push(dependency);
-      else if (source.state === "missing" && this.#areClasses) continue;
+      else if (source.state === "missing" && this.areClasses) continue;
       else if (source.state === "missing" && dependency.optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
       else {
@@ -205,7 +207,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     for (const dependency of this.#options.family.of(delegate)) {
       if (dependency.kind !== kind || member === undefined) continue;
       const { exists, refusal } = this.#copier.standing(member, dependency);
-      isThere ||= this.#areClasses && exists;
+      isThere ||= this.areClasses && exists;
       if (refusal?.inPlace !== true) continue;
       this.#copier.reconsider({ ...dependency, member: name });
       this.#wake(dependency);
@@ -222,7 +224,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return dependencies.every((one) => this.#copier.sourceFor(member, one).state === "present");
   }
 
-  get #areClasses(): boolean {
+  /** The family's kinds are classes. */
+  get areClasses(): boolean {
     return this.#options.family.selector !== undefined;
   }
 
@@ -285,7 +288,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     const key = dependencyKey(ref);
     const isMounted = this.#users.isMounted(member, key);
     // The kubelet looks a RuntimeClass up whenever it makes a pod's sandbox.
-    const preventsReplacement = isMounted && this.#areClasses;
+    const preventsReplacement = isMounted && this.areClasses;
     const isUsed = this.#users.uses(member, key);
     if (!isUsed) return { demand: isMounted ? "frozen" : "unused", outlivesSource: true, preventsReplacement };
     const outlivesSource = source.state === "missing" && this.#users.requires(member, key);
@@ -361,7 +364,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     if (refusal?.inPlace === true) return "prepared";
     if (refusal !== undefined) return { refused: refusal.message };
     const isHeldByUsers = keptForOthers || this.#users.isMounted(member, dependencyKey(dependency));
-    if (this.#areClasses && drift === "immutable" && isHeldByUsers) {
+    if (this.areClasses && drift === "immutable" && isHeldByUsers) {
       return {
         refused: `${kind} ${name} there is as it was before it changed on the host, and is replaced when no pod of it is left`,
       };

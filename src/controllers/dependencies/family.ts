@@ -3,10 +3,10 @@ import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import type { Member } from "../../clusters/member.ts";
-import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
+import type { DependencyObject } from "../../copies/dependencies.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
+import type { Dependency } from "../../copies/named-by-pods.ts";
 import type { Preparation } from "../../placement/needs.ts";
-import { CLASS_KINDS, classesOf, type Dependency, dependenciesOf, NAMESPACED_KINDS } from "../../pods/dependencies.ts";
 
 /** Kinds that one controller copies. */
 export interface Family<T extends KubeObject = DependencyObject> {
@@ -23,23 +23,6 @@ export interface Family<T extends KubeObject = DependencyObject> {
   /** Returns the pods that go to one member with this one. Absent: pods that name one object may be in several members. */
   readonly groupOf?: (pod: Pod) => string | undefined;
 }
-
-/** Every member of the pods gets these. */
-export const NAMESPACED: Family = {
-  name: "dependencies",
-  kinds: NAMESPACED_KINDS.map((kind) => DEPENDENCIES[kind]),
-  title: "ConfigMaps, Secrets and ServiceAccounts",
-  of: dependenciesOf,
-};
-
-/** A member gets those that its Cluster selects. */
-export const CLASSES: Family = {
-  name: "classes",
-  kinds: CLASS_KINDS.map((kind) => DEPENDENCIES[kind]),
-  title: "PriorityClasses and RuntimeClasses",
-  of: classesOf,
-  selector: ({ classSelector }) => classSelector,
-};
 
 export function isSelected(
   { selector }: Pick<Family, "selector">,

@@ -1,10 +1,8 @@
 import { HOST_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Shard } from "../../api/shards.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { PodIndex } from "../../clusters/member-delegates.ts";
-import { listPages } from "../../kube/list.ts";
-import { pods } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import {
   type Dependency,
   type DependencyKey,
@@ -12,7 +10,10 @@ import {
   dependencyKey,
   dependencyKeys,
   dependencyRef,
-} from "../../pods/dependencies.ts";
+} from "../../copies/named-by-pods.ts";
+import { listPages } from "../../kube/list.ts";
+import { pods } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { ReverseIndex } from "../../runtime/reverse-index.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -114,7 +115,6 @@ export class Users {
     return this.#proxies.byIndex(this.#ofProxies.name, useOn("", key)).map(({ metadata }) => objectKey(metadata));
   }
 
-  /** Returns the copies whose users changed. */
   place(proxy: Stored<Pod>, member: string, now: number): readonly CopyRef[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
@@ -124,7 +124,6 @@ export class Users {
     return [...before, ...copies.map(copyRef)];
   }
 
-  /** Returns the copies that the pod was on its way to. */
   forget(uid: string): readonly CopyRef[] {
     this.#placedAt.delete(uid);
     return this.#placed.delete(uid).map(copyRef);
@@ -141,7 +140,6 @@ export class Users {
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
-  /** Reports whether an unfinished delegate has it. */
   isMounted({ delegates }: MemberUsers, key: DependencyKey): boolean {
     return delegates.countUnfinished(this.#ofDelegates, key) > 0;
   }
@@ -188,20 +186,20 @@ function keyIn(member: string, key: DependencyKey): CopyKey {
   return copyKey({ member, ...dependencyRef(key) });
 }
 
-/** Rejects with KubeError. */
-export async function isUsedByOtherHost(
-  member: Pick<Member, "client">,
+/** Reports whether delegates of other hosts or shards use an object that none of this shard does. Rejects with KubeError. */
+export async function isUsedByOthers(
+  { everywhere }: Pick<Member, "everywhere">,
   ref: DependencyRef,
-  hostId: string,
+  { hostId, shard }: { readonly hostId: string; readonly shard: Shard },
   signal: AbortSignal,
 ): Promise<boolean> {
   const key = dependencyKey(ref);
   const options = {
-    labelSelector: `${HOST_LABEL},${HOST_LABEL}!=${hostId}`,
+    labelSelector: shard.count === 1 ? `${HOST_LABEL},${HOST_LABEL}!=${hostId}` : HOST_LABEL,
     fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
     signal,
   };
-  for await (const page of listPages(member.client, pods, options)) {
+  for await (const page of listPages(everywhere, pods, options)) {
     if (page.some((pod) => dependencyKeys(pod).includes(key))) return true;
   }
   return false;

@@ -49,12 +49,10 @@ export class Followers implements PodCopier {
     this.#onRules(follower);
   }
 
-  /** The types whose objects follow pods. */
   get types(): FollowedObjects[] {
     return [...this.#running].map(({ objects }) => objects);
   }
 
-  /** Returns the group of a pod by the objects that confine it. */
   groupOf(pod: Pod): GroupName | undefined {
     for (const { objects } of this.#running) {
       const group = objects.groupOf(pod);

@@ -53,7 +53,6 @@ export class MemberDevices {
     this.#readAll();
   }
 
-  /** Forgets what was read. */
   stop(): void {
     this.#timer?.cancel();
     this.#running?.abort();

@@ -15,7 +15,6 @@ const answer = z.object({
 const AUTHORITY_LIFETIME_MS = 24 * 60 * 60_000;
 
 export interface Issued {
-  /** Base64 by key. */
   readonly data: Record<string, string>;
   /** Expiry of the first token by the host's clock; epoch ms. */
   readonly expiresAt: number;

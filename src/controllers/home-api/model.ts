@@ -5,7 +5,6 @@ export interface DelegateView {
   /** The API server answers, and its Secrets have been read. */
   readonly readable: boolean;
   readonly delegate: Stored<Pod>;
-  /** The Secret without its data. */
   readonly secret?: Stored<Secret>;
   /** End of the hold while another manager in the member keeps changing the Secret; epoch ms. Absent: not held. */
   readonly leftUntil?: number;

@@ -2,12 +2,12 @@ import { CLUSTER_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } f
 import { type ObjectKey, type ObjectMeta, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import { isClass } from "../../copies/named-by-pods.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
-import { isClass } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";

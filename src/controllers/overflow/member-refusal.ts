@@ -2,14 +2,15 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isCopy } from "../../copies/copy-metadata.ts";
+import type { DependencyKind } from "../../copies/dependencies.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import { foreignMessage, NEEDED } from "../../copies/foreign-message.ts";
+import { type Dependency, FAMILIES } from "../../copies/named-by-pods.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { missingObject } from "../../kube/messages.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { type Dependency, type DependencyKind, dependenciesOf } from "../../pods/dependencies.ts";
 import type { SharedBy } from "../../scheduling/placement-view.ts";
 import { isOfAllAlike, refusalOf } from "../api-refusal.ts";
 import { isUntryable } from "../try-delegate.ts";
@@ -44,7 +45,7 @@ export interface RefusalQuestion {
 
 /** Another owner's object has the name of a copy. Rejects with KubeError if that cannot be read. */
 export async function dependencyRefusal(pod: Stored<Pod>, places: RefusalQuestion): Promise<Refusal | undefined> {
-  for (const dependency of dependenciesOf(pod)) {
+  for (const dependency of FAMILIES.dependencies.of(pod)) {
     if (DEPENDENCIES[dependency.kind].isUsedInPlace?.(dependency.name) === true) continue;
     const message = await obstacle(dependency, places);
     if (message !== undefined) return { cluster: places.member.name, reason: "RefusedByMember", message };

@@ -20,7 +20,6 @@ export interface Replica {
 }
 
 export interface OtherReplicas {
-  /** Placed replicas by member, for each of these ReplicaSets. */
   readonly placed: readonly Replicas[];
   readonly unready: number;
   /** A ReplicaSet of these has more replicas. It moves for all, so that two never move for the same place. */

@@ -61,7 +61,6 @@ function problemOf({ metadata, spec }: Stored<AdmissionCheck>): string | undefin
   return `the annotation ${PLACE_WITHIN_ANNOTATION} is ${JSON.stringify(text)}, no time up to 24h; ${remedy}`;
 }
 
-/** Reports whether Legation answers the check. */
 export function isRoomCheck({ spec }: AdmissionCheck): boolean {
   return spec?.controllerName === ROOM_CONTROLLER;
 }

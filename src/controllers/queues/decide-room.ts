@@ -12,7 +12,6 @@ export interface Verdict {
   readonly message: string;
 }
 
-/** A verdict on one reservation of quota. */
 export interface Judged extends Verdict {
   readonly reservation: string;
 }
@@ -24,7 +23,6 @@ export interface Observed {
   readonly judged: Judged | undefined;
   /** Time for an admitted workload's pods to find a place; ms. */
   readonly placeWithinMs: number;
-  /** Its pods that are proxies. */
   readonly pods: readonly Stored<Pod>[];
   /** Until when a refused write is held; epoch ms. */
   readonly heldUntil: number | undefined;

@@ -1,4 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { CLUSTER_QUEUE_LABEL, KUEUE_PREFIX } from "../../api/kueue.ts";
@@ -8,19 +9,17 @@ import type { Member } from "../../clusters/member.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import type { WholeInMember } from "../../whole/type.ts";
 import { NODE_INDEX } from "../proxies.ts";
 import type { MemberRoom, QueuedPods } from "./capacity.ts";
-import type { WholeInMember } from "./whole-work.ts";
 
 const NOTHING: Amounts = {};
 
 export interface RoomFacts {
   readonly proxies: Pick<ReadStore<Pod>, "byIndex">;
-  /** Returns what the member of that name has whole. */
   readonly wholeInMember: (cluster: string) => readonly WholeInMember[];
 }
 
-/** What of this host runs in a member. */
 interface HostPods {
   readonly queued: readonly QueuedPods[];
   /** The sum of pods that no queue admitted, and their part on each node that is known. */
@@ -44,8 +43,7 @@ export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
   return {
     name,
     labels,
-    ...(nodesHave === undefined ? {} : { nodesHave }),
-    ...(closed === undefined ? {} : { closed: closed.message }),
+    ...defined({ nodesHave, closed: closed?.message }),
     nodes: member.nodes,
     usedOn: (node) => {
       const sum = { ...onNodes.get(node) };

@@ -22,7 +22,6 @@ export interface ObservedQueue {
   readonly heldUntil: (content: string) => number | undefined;
 }
 
-/** A change of one `nominalQuota`. */
 export interface QuotaChange {
   readonly flavor: string;
   readonly resource: string;
@@ -59,7 +58,6 @@ export function contentOf(changes: readonly QuotaChange[]): string {
   return JSON.stringify(changes.map(({ flavor, resource, to }) => [flavor, resource, to]));
 }
 
-/** Returns `spec.resourceGroups` with the changes. */
 export function changedGroups({ spec }: ClusterQueue, changes: readonly QuotaChange[]): ResourceGroups {
   return (spec?.resourceGroups ?? []).map(({ flavors = [], ...group }) => ({
     ...group,

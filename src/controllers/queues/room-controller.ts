@@ -23,12 +23,12 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { HostState } from "../../simulation/host-state.ts";
+import type { WholeWork } from "../../whole/type.ts";
 import type { ControllerEvents } from "../events.ts";
 import { type CheckAction, decideCheck, isRoomCheck, type ObservedCheck, placeWithinMs } from "./decide-check.ts";
 import { type Action, decide, holdsQuota, isAsking, type Judged, type Observed, reservationOf } from "./decide-room.ts";
 import { type CompleteSpec, podsOf, workloadsOfPod } from "./room-pods.ts";
 import { judge, type QueuedWorkload } from "./room-round.ts";
-import type { WholeWork } from "./whole-work.ts";
 
 export interface RoomOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -38,7 +38,6 @@ export interface RoomOptions extends ControllerOptions {
   /** Returns what placement depends on. Undefined until the claims of these namespaces are known. */
   readonly hostState: (claiming: ReadonlySet<string>) => HostState | undefined;
   readonly complete: CompleteSpec;
-  /** Returns what goes to members whole. */
   readonly wholeWork: () => readonly WholeWork[];
 }
 

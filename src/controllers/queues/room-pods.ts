@@ -14,7 +14,7 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { controllerOf, isGated, isLive } from "../../pods/pod-state.ts";
 import { isProxy, toProxy } from "../../pods/proxy.ts";
 import { type Admitted, admitPod } from "../../simulation/admission.ts";
-import type { WholeWork } from "./whole-work.ts";
+import type { WholeWork } from "../../whole/type.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -98,7 +98,6 @@ interface PodCounts {
   readonly succeeded: number;
 }
 
-/** Counts the pods that are there. */
 function countsOf(own: readonly Stored<Pod>[]): PodCounts {
   return {
     // A gated pod has no place yet.

@@ -76,7 +76,7 @@ export class RelayController {
       });
     this.#replicas = relays(RELAY_NAMESPACE, RELAY_SERVICE);
     this.#inMembers = relays(MEMBER_RELAY_NAMESPACE, MEMBER_RELAY_SERVICE);
-    events.on("proxy", ({ object }) => this.#onProxy(object));
+    events.on("anyProxy", ({ object }) => this.#onProxy(object));
     this.#slices = new Reflector<EndpointSlice>({
       ...shared,
       labelSelector: `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`,

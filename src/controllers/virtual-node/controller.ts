@@ -1,7 +1,9 @@
 import { jsonEqual } from "../../api/json.ts";
 import { clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, objectKey, type Stored } from "../../api/kubernetes.ts";
+import { isFirst, type Shard } from "../../api/shards.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
+import { DelegateRequests } from "../../clusters/delegate-requests.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { nodes } from "../../kube/resources.ts";
@@ -24,6 +26,8 @@ export interface VirtualNodeOptions extends ControllerOptions, FactSources {
   readonly events: Events<ControllerEvents>;
   /** Returns the kubelet endpoint of a Cluster's node. Undefined while it is not served. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
+  /** The first shard's holder writes nodes and Clusters; the others read the nodes. */
+  readonly shard: Shard;
   /** Default `none`. */
   readonly nodePods?: NodePods;
 }
@@ -42,6 +46,8 @@ export class VirtualNodeController {
   readonly #executor: Executor;
   /** Nodes that were deleted and are not there again, by Cluster, with that Cluster's uid. */
   readonly #deleted = new Map<string, { readonly cluster: string; readonly node: Stored<KubeNode> }>();
+  /** Requests of the proxies bound to each node that have not ended, those of other shards among them. */
+  readonly #requests = new Map<string, DelegateRequests>();
   #trouble: string | undefined;
   /** Looks at all members, each of which may have an event at the same time. */
   readonly #troubleCheck: PacedResync<never>;
@@ -88,6 +94,14 @@ export class VirtualNodeController {
     events.on("memberNodes", ({ name }) => this.#loop.enqueue(name));
     events.on("bound", (cluster) => this.#counts.start(cluster, COUNT_AFTER_MS, () => this.#loop.enqueue(cluster)));
     events.on("networks", () => this.#enqueueAll());
+    events.on("anyProxy", ({ type, object }) => {
+      const { nodeName } = object.spec ?? {};
+      if (nodeName === undefined) return;
+      const requests = this.#requests.get(nodeName) ?? new DelegateRequests();
+      this.#requests.set(nodeName, requests);
+      if (type === "deleted") requests.forget(object);
+      else requests.count(object, undefined);
+    });
     for (const name of ["clusterStatus", "kept", "nodeEndpoint", "agent"] as const) {
       events.on(name, (cluster) => this.#loop.enqueue(cluster));
     }
@@ -183,7 +197,10 @@ export class VirtualNodeController {
     const before = this.#deleted.get(name);
     const deleted = before !== undefined && before.cluster === cluster?.metadata.uid ? before.node : undefined;
     if (member !== undefined) this.#note(member);
-    const facts = memberFacts(name, this.#trouble, this.#options);
+    if (!isFirst(this.#options.shard)) return undefined;
+    const { proxies } = this.#options;
+    const requested = proxies.synced ? (this.#requests.get(virtualNodeName(name))?.usedIn() ?? {}) : undefined;
+    const facts = { ...memberFacts(name, this.#trouble, this.#options), requested };
     const written = this.#executor.written(name);
     return { name, cluster, node, deleted, endpoint, unread, nodePods, hostNodes, facts, ...written };
   }

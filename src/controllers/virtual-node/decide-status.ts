@@ -46,10 +46,15 @@ export function clusterStatus(
   const before = earlier("Ready");
   const way = connectionOf(observed);
   const problems = problemsOf(observed);
-  const { largestNode, nodeKinds, foreign, devices, held = 0 } = facts;
+  const { largestNode, nodeKinds, requested, foreign, devices, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // An earlier leader's counts stay until this one has counted.
-    ...defined({ pods: facts.proxies }),
+    ...defined({
+      pods: facts.proxies,
+      unfinishedPods: facts.unfinished,
+      runningPods: facts.running,
+      requested: requested && formatAmounts(requested),
+    }),
     ...(facts.nodesRead || current.nodes === undefined
       ? {
           nodes: facts.nodes,

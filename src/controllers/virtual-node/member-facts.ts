@@ -5,7 +5,7 @@ import type { Pod } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { boundTo } from "../proxies.ts";
+import { boundTo, unfinishedOn } from "../proxies.ts";
 import type { KeptDelegates } from "../restored-host.ts";
 import { isHostLikelyCutOff } from "./decide.ts";
 import type { NodeFacts } from "./model.ts";
@@ -31,10 +31,15 @@ export interface FactSources {
 }
 
 /** Reads what a Cluster's node and status say of its member. `trouble`: why nothing is evicted for lost members. */
-export function memberFacts(name: string, trouble: string | undefined, sources: FactSources): NodeFacts {
+export function memberFacts(
+  name: string,
+  trouble: string | undefined,
+  sources: FactSources,
+): Omit<NodeFacts, "requested"> {
   const { registry } = sources;
   const member = registry.member(name);
   const proxies = boundTo(sources.proxies, virtualNodeName(name));
+  const { unfinished, running } = unfinishedOn(sources.proxies, virtualNodeName(name));
   const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
   const waiting = isLeaving ? sources.waitingIn(name) : 0;
   const { version: agentVersion, since, certificateExpires } = sources.agent?.(name) ?? {};
@@ -55,6 +60,8 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
       allocatable: {},
       features: [],
       proxies,
+      unfinished,
+      running,
       waiting,
     };
   }
@@ -73,8 +80,15 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     ...agent,
     nodesRead: member.nodesRead,
     ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
-    ...defined({ slow, message, spared, version, server: registry.server(name), foreign: member.foreign }),
-    ...defined({ devices: member.devices.known }),
+    ...defined({
+      slow,
+      message,
+      spared,
+      version,
+      server: registry.server(name),
+      foreign: member.foreign,
+      devices: member.devices.known,
+    }),
     nodes: count,
     capacity,
     allocatable,
@@ -82,6 +96,8 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     ...(count === 0 ? {} : { largestNode, ...defined({ nodeKinds }) }),
     features,
     proxies,
+    unfinished,
+    running,
     waiting,
     networkProblem: sources.networkProblem(name),
     held: sources.kept.countIn(name),

@@ -34,6 +34,11 @@ export interface NodeFacts {
   readonly features: readonly string[];
   /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;
+  /** Those of them that have not ended, and those that run. */
+  readonly unfinished: number | undefined;
+  readonly running: number | undefined;
+  /** What those request that have not ended. */
+  readonly requested: Readonly<Record<string, number>> | undefined;
   /** Pods without a node that have, or may have, a delegate in the member or are being bound to it. 0 unless its Cluster is being deleted. */
   readonly waiting: number;
   /** Why the member is left out of its network. Absent: it is not, or it is not connected. */
@@ -84,7 +89,6 @@ export type Action =
   /** JSON merge patch of metadata and spec. */
   | { readonly type: "patchNode"; readonly patch: object }
   | { readonly type: "patchNodeStatus"; readonly patch: { readonly status: Pick<NodeStatus, "declaredFeatures"> } }
-  /** Patches the status with the endpoint alone. */
   | { readonly type: "patchNodeEndpoint"; readonly patch: object }
   | { readonly type: "renewLease"; readonly nodeUid: string }
   | { readonly type: "patchClusterStatus"; readonly status: object }

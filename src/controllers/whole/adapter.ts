@@ -2,7 +2,6 @@ import type { KubeObject, ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
-import type { WHOLE_FAMILIES, WholeFamily } from "../../copies/whole-families.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Copier, CopyStanding } from "../copying/copier.ts";
 import type { Copies } from "../copying/copies.ts";
@@ -13,7 +12,7 @@ import type { PatchOutcome, SourcePatchOptions } from "./source-writer.ts";
 /** A kind of whole objects. The engine watches, records and releases; the adapter says who gets what of an object, and what copies mean for it. */
 export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends Observed<T, Shown>> {
   /** The controller of the objects and that of their copies, in logs and metrics. */
-  readonly names: (typeof WHOLE_FAMILIES)[WholeFamily];
+  readonly names: { readonly objects: string; readonly copies: string };
   readonly writes: WholeWrites<T, Assignment, Shown>;
   /** Has a copy of this very object made again if a fixed field differs. Copies of an earlier object of the name are replaced in any case. */
   readonly replacesCopies: boolean;
@@ -27,7 +26,6 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   sourceFor(object: Stored<T>, member: Member, copier: KnownCopies<T>): Source<T>;
   observe(known: Observed<T, Shown>, copier: Copier<T>): O;
   decide(observed: O, now: number, wall: number): WholeDecision<T, Assignment, Shown>;
-  /** Forgets an object that is gone. */
   forget?(key: ObjectKey): void;
   /** Has all computed anew: a namespace, or the defaults of all, have changed. */
   reset(): void;
@@ -41,12 +39,10 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   leave?(copy: UnwantedCopy<T>): Promise<boolean>;
 }
 
-/** The copies that members are known to have. */
 export interface KnownCopies<T extends KubeObject> {
   readonly copies: Pick<Copies<T>, "of">;
 }
 
-/** The writes of one kind of objects. */
 export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
   readonly kind: CopiedKind<T>;
   /** The status in messages, e.g. `the status`. */

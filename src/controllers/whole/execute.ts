@@ -169,7 +169,6 @@ function changedSince<T extends KubeObject>({ metadata: { resourceVersion } }: S
   return ({ object }) => object.metadata.resourceVersion !== resourceVersion;
 }
 
-/** Returns the patch of a status of this very object. */
 export function wholeStatusPatch({ metadata: { uid } }: Stored<KubeObject>, status: object): object[] {
   return [
     { op: "test", path: "/metadata/uid", value: uid },

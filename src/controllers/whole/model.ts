@@ -46,7 +46,6 @@ export type Action<T extends KubeObject, Assignment, Shown> =
       readonly isGone: boolean;
       readonly shown: Shown;
     }
-  /** Writes the members' record into an annotation. */
   | { readonly type: "members"; readonly object: Stored<T>; readonly members: readonly MemberRecord[] }
   /** Lets the object go, after these members were asked for a copy. */
   | {
@@ -63,5 +62,4 @@ export type WholeDecision<T extends KubeObject, Assignment, Shown> = Decision<Ac
 /** A step of a decision. Undefined: the next one decides. */
 export type WholePhase<O, Answer> = (observed: O, now: number, wall: number) => Answer | undefined;
 
-/** A decision that fits objects of any kind. */
 export type SharedDecision<T extends KubeObject> = WholeDecision<T, never, never>;

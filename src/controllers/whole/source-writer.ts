@@ -110,17 +110,14 @@ export class SourceWriter<T extends KubeObject> {
   }
 }
 
-/** Reports whether the host has the object as the patch has it. */
 export function isTaken(outcome: PatchOutcome): boolean {
   return outcome === "done" || outcome === "unchanged";
 }
 
-/** Returns the finalizers with that of whole objects. */
 export function withFinalizer({ finalizers = [] }: ObjectMeta): string[] {
   return finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER];
 }
 
-/** Returns the finalizers without that of whole objects. */
 export function withoutFinalizer({ finalizers = [] }: ObjectMeta): string[] {
   return finalizers.filter((finalizer) => finalizer !== WHOLE_FINALIZER);
 }

@@ -4,8 +4,10 @@ import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
+import { isFirst } from "../../api/shards.ts";
 import { hasWholeFinalizer } from "../../copies/objects.ts";
 import type { QueuedObjects } from "../../copies/queued-objects.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -27,6 +29,8 @@ import { WholeController, type WholeOptions } from "./whole-controller.ts";
 
 export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
   readonly proxies: ReadStore<Pod>;
+  /** A client of the host that shows the objects of all shards. */
+  readonly everywhere: ClusterClient;
   readonly events: Events<ControllerEvents>;
   readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead" | "groupOf"> & {
     readonly devices: FollowerOptions["devices"];
@@ -47,6 +51,8 @@ type Following = Pick<WholeObjects, "onMembers" | "onConnection"> & Partial<Pick
 interface Observed {
   readonly type: Stored<DelegatedType>;
   readonly running: Running | undefined;
+  /** Others have objects of the type, too. */
+  readonly isSharded: boolean;
 }
 
 type Action =
@@ -156,11 +162,13 @@ export class TypesController {
     const objects = followedObjects(type);
     const { followers } = this.#options;
     const definition =
-      type.spec.definition === "Follow" ? new DefinitionFollower(type.metadata.name, options) : undefined;
+      type.spec.definition === "Follow" && isFirst(this.#options.shard)
+        ? new DefinitionFollower(type.metadata.name, options)
+        : undefined;
     const parts = { type, ...defined({ definition }) };
     const running: Running =
       objects === undefined
-        ? { ...parts, whole: this.#wholeObjects(type, options) }
+        ? { ...parts, ...(this.#has(type) ? { whole: this.#wholeObjects(type, options) } : {}) }
         : {
             ...parts,
             follower: new Follower({
@@ -176,6 +184,10 @@ export class TypesController {
     if (running.follower !== undefined) this.#options.followers.add(running.follower);
     definition?.start();
     return running;
+  }
+
+  #has(type: Stored<DelegatedType>): boolean {
+    return isFirst(this.#options.shard) || resourceOfType(type).namespaced;
   }
 
   #wholeObjects(
@@ -202,8 +214,8 @@ export class TypesController {
   }
 
   #observe(key: ObjectKey): Observed | undefined {
-    const type = this.#types.store.get(key);
-    return type && { type, running: this.#running.get(key) };
+    const type = isFirst(this.#options.shard) ? this.#types.store.get(key) : undefined;
+    return type && { type, running: this.#running.get(key), isSharded: this.#options.shard.count > 1 };
   }
 
   /** Tells operators why members do not get the definition, which no object shows. */
@@ -219,12 +231,12 @@ export class TypesController {
     const { key, signal } = context;
     if (action.type === "ask") {
       try {
-        await this.#options.host.list(action.resource, { labelSelector: WHOLE_KEY, signal });
-        return undefined;
+        const { items } = await this.#options.everywhere.list(action.resource, { labelSelector: WHOLE_KEY, signal });
+        if (this.#options.shard.count === 1 || items.some(hasWholeFinalizer)) return undefined;
       } catch (error) {
         if (!isKubeError(error, "NotFound")) throw error;
-        return this.#execute(releaseOf(action.object), context);
       }
+      return this.#execute(releaseOf(action.object), context);
     }
     const { metadata } = action.object;
     const { resourceVersion } = metadata;
@@ -256,17 +268,17 @@ function releaseOf(type: Stored<DelegatedType>): Extract<Action, { readonly type
   return { type: "patch", object: type, finalizers: finalizers.filter((finalizer) => finalizer !== TYPE_FINALIZER) };
 }
 
-function decide({ type, running }: Observed, now: number, wall: number): Decision<Action> {
+function decide({ type, running, isSharded }: Observed, now: number, wall: number): Decision<Action> {
   const { deletionTimestamp, finalizers = [] } = type.metadata;
   const hasFinalizer = finalizers.includes(TYPE_FINALIZER);
   if (deletionTimestamp !== undefined) {
     if (!hasFinalizer) return { actions: [], outcome: "Retired" };
     const objects = running?.whole?.objects;
-    if (objects?.isRead === false) {
+    if (objects?.objects().some(hasWholeFinalizer) === true) return { actions: [], outcome: "Retiring" };
+    if (objects?.isRead === false || isSharded) {
       const ask = { type: "ask", object: type, resource: resourceOfType(type) } as const;
       return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
     }
-    if (objects?.objects().some(hasWholeFinalizer) === true) return { actions: [], outcome: "Retiring" };
     return { actions: [releaseOf(type)], outcome: "Releasing" };
   }
   if (!hasFinalizer) {

@@ -191,7 +191,6 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     this.#enqueue(this.objects(), members);
   }
 
-  /** Enqueues objects, and their copies in some members. */
   #enqueue(objects: readonly Stored<T>[], members: readonly string[] = []): void {
     for (const object of objects) {
       const name = this.#copier.nameOf(this.#kind, object);

@@ -1,6 +1,6 @@
 import type { ListPage } from "../client.ts";
 import { ResponseTooLarge } from "../errors.ts";
-import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "../json.ts";
+import { cutManagedFields, heapBytesOf, isJsonObject, parseJson } from "../json.ts";
 import type { KubeObject, Stored } from "../objects.ts";
 import { apiVersionOf, isStored, isWellFormed, type Resource } from "../resources.ts";
 import type { ApiRequest } from "./request-sender.ts";
@@ -41,7 +41,7 @@ export function objectOf<T extends KubeObject>(transport: Transport, resource: R
   const { request } = answer;
   const body = jsonOf(transport, answer);
   // The response of a dry run has no resourceVersion, since nothing was stored.
-  if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
+  if (isJsonObject(body) && isJsonObject(body.metadata)) body.metadata.resourceVersion ??= "";
   if (!isStored<T>(body)) throw transport.error("BadAnswer", "the answer is not a stored object", request);
   if (request.accept !== METADATA_ONLY) checkFields(transport, resource, body, request);
   return body;
@@ -52,8 +52,8 @@ export function pageOf<T extends KubeObject>(transport: Transport, resource: Res
   const { request } = answer;
   const text = answer.dropManagedFields === true ? cutManagedFields(answer.text) : answer.text;
   const body = jsonOf(transport, { text, request });
-  const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;
-  if (!isRecord(body) || !isRecord(body.metadata) || typeof version !== "string") {
+  const version = isJsonObject(body) && isJsonObject(body.metadata) ? body.metadata.resourceVersion : undefined;
+  if (!isJsonObject(body) || !isJsonObject(body.metadata) || typeof version !== "string") {
     throw transport.error("BadAnswer", "the answer is not a list", request);
   }
   const next = body.metadata.continue;

@@ -13,7 +13,10 @@ const OUT_OF_TURN = 4;
 const SHARE_OF_AN_ADDRESS = 0.3;
 
 /** Connections to one API server under one TLS identity. */
-interface Generation extends Readonly<Record<ConnectionUse, Dispatcher>> {
+interface Generation {
+  /** Opens the pool when it is first used: one takes 16 kB, and few members have upgrades. */
+  readonly of: (use: ConnectionUse) => Dispatcher;
+  readonly opened: ReadonlyMap<ConnectionUse, Dispatcher>;
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -56,9 +59,9 @@ export class ServerConnections {
       current.cert === identity.cert &&
       current.key === identity.key
     ) {
-      return current[use];
+      return current.of(use);
     }
-    return this.#renew(identity)[use];
+    return this.#renew(identity).of(use);
   }
 
   /** Closes every connection. Requests and watches in flight fail. */
@@ -77,15 +80,13 @@ export class ServerConnections {
     const { concurrency } = this.#limits;
     // Shared by all connections: parsing the CA bundle costs more than the rest of a handshake.
     const secureContext = createSecureContext({ ...this.#trusted(ca), cert, key });
-    const next = {
-      requests: this.#open(secureContext, concurrency + OUT_OF_TURN),
-      watches: this.#open(secureContext, null),
-      // Never an idle connection: the server may be closing it, and an upgrade cannot be retried safely.
-      upgrades: this.#open(secureContext, null, "once"),
-      ca,
-      cert,
-      key,
+    const opened = new Map<ConnectionUse, Dispatcher>();
+    const open = (use: ConnectionUse): Dispatcher => {
+      const dispatcher = this.#open(secureContext, use === "requests" ? concurrency + OUT_OF_TURN : null, use);
+      opened.set(use, dispatcher);
+      return dispatcher;
     };
+    const next: Generation = { of: (use) => opened.get(use) ?? open(use), opened, ca, cert, key };
     this.#generations.add(next);
     this.#current = next;
     if (previous !== undefined) {
@@ -103,7 +104,7 @@ export class ServerConnections {
     return { ca: [...getCACertificates("default"), ...getCACertificates("system")] };
   }
 
-  #open(secureContext: SecureContext, connections: number | null, use?: "once"): Dispatcher {
+  #open(secureContext: SecureContext, connections: number | null, use: ConnectionUse): Dispatcher {
     const { server, tlsServerName, insecureSkipTlsVerify, environmentProxyUrl } = this.#credentials;
     const { proxyUrl = environmentProxyUrl } = this.#credentials;
     const tls = {
@@ -113,8 +114,9 @@ export class ServerConnections {
     };
     const options = {
       connections,
-      // In undici, pipelining 0 closes the connection after one request.
-      pipelining: use === "once" ? 0 : 1,
+      // In undici, pipelining 0 closes the connection after one request: an upgrade gets no idle connection, which the server may
+      // be closing, since it cannot be retried safely.
+      pipelining: use === "upgrades" ? 0 : 1,
       // A single request per connection separates "sent" from "not sent", and isolates a lost response.
       allowH2: false,
       // The client's own deadlines apply, which include queueing.
@@ -146,7 +148,7 @@ export class ServerConnections {
       const connect = { ...tls, ...way, allowH2: false, keepAlive: true, keepAliveInitialDelay: 30_000 };
       return new Pool(new URL(server).origin, {
         ...options,
-        connect: use === "once" ? resuming(buildConnector(connect)) : connect,
+        connect: use === "upgrades" ? resuming(buildConnector(connect)) : connect,
       });
     }
     if (proxyUrl.startsWith("socks")) {
@@ -164,7 +166,7 @@ export class ServerConnections {
       clientFactory: (origin, ofAgent) => new Pool(origin, { ...ofAgent, headersTimeout: connectTimeout }),
       // The agent has a new pool after each pause.
       factory: (origin, ofAgent) => {
-        const isResuming = use === "once" && hasConnector(ofAgent);
+        const isResuming = use === "upgrades" && hasConnector(ofAgent);
         return new Pool(origin, isResuming ? { ...ofAgent, connect: resuming(ofAgent.connect, kept) } : ofAgent);
       },
       // Tunnels in one HTTP/2 connection would share its flow control.
@@ -174,8 +176,8 @@ export class ServerConnections {
   }
 }
 
-function dispatchersOf({ requests, watches, upgrades }: Generation): Dispatcher[] {
-  return [requests, watches, upgrades];
+function dispatchersOf({ opened }: Generation): Dispatcher[] {
+  return [...opened.values()];
 }
 
 function hasConnector(options: object): options is { readonly connect: buildConnector.connector } {

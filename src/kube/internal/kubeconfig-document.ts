@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parse, YAMLParseError } from "yaml";
 import { badCredentials } from "../credentials.ts";
-import { isRecord } from "../json.ts";
+import { isJsonObject } from "../json.ts";
 
 /** Words for a missing kubeconfig, wherever it is named: a flag, a variable. */
 export const NO_FILE = "there is no such file";
@@ -40,9 +40,9 @@ export function readDocument(path: string): unknown {
 }
 
 function withEntries(document: unknown, [list, field]: readonly [string, string], folder: string): unknown {
-  if (!isRecord(document) || !Array.isArray(document[list])) return document;
+  if (!isJsonObject(document) || !Array.isArray(document[list])) return document;
   const entries = document[list].map((entry: unknown) =>
-    isRecord(entry) && isRecord(entry[field]) ? { ...entry, [field]: absolute(entry[field], folder) } : entry,
+    isJsonObject(entry) && isJsonObject(entry[field]) ? { ...entry, [field]: absolute(entry[field], folder) } : entry,
   );
   return { ...document, [list]: entries };
 }
@@ -51,7 +51,8 @@ function absolute(entry: Fields, folder: string): Fields {
   const named = Object.entries(entry).filter(([name, value]) => FILE_FIELDS.includes(name) && value);
   const files = Object.fromEntries(named.map(([name, path]) => [name, resolve(folder, String(path))]));
   const { exec } = entry;
-  if (!isRecord(exec) || typeof exec.command !== "string" || !exec.command.includes("/")) return { ...entry, ...files };
+  if (!isJsonObject(exec) || typeof exec.command !== "string" || !exec.command.includes("/"))
+    return { ...entry, ...files };
   return { ...entry, ...files, exec: { ...exec, command: resolve(folder, exec.command) } };
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isRecord } from "../json.ts";
+import { isJsonObject } from "../json.ts";
 import { type ExecConfig, execConfigSchema } from "./exec-plugin.ts";
 
 export interface ClusterEntry {
@@ -86,11 +86,10 @@ const contextSchema = z.object({ cluster: z.string().default(""), user: text, na
 function withoutUnset<Fields>(schema: z.ZodType<Fields>): z.ZodType<Fields> {
   const isSet = ([, value]: readonly [string, unknown]): boolean => value !== null && value !== "";
   const present = (value: unknown): unknown =>
-    isRecord(value) ? Object.fromEntries(Object.entries(value).filter(isSet)) : (value ?? {});
+    isJsonObject(value) ? Object.fromEntries(Object.entries(value).filter(isSet)) : (value ?? {});
   return z.preprocess(present, schema);
 }
 
-/** Returns the schema of a list of named entries, each validated by itself. */
 function entries<Name extends string, Entry>(
   list: string,
   field: Name,

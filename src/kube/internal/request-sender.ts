@@ -40,7 +40,6 @@ export interface SentRequest {
   readonly upgrade?: string;
 }
 
-/** A handler of one exchange. */
 export interface ExchangeHandler extends Dispatcher.DispatchHandler {
   /** Ends an exchange that could not begin. */
   refuse(cause: Error): void;
@@ -49,15 +48,18 @@ export interface ExchangeHandler extends Dispatcher.DispatchHandler {
 /** Sends requests to one API server as they are: no limits, deadlines or retries. */
 export class RequestSender {
   readonly #connections: ServerConnections;
+  readonly #isShared: boolean;
   readonly #origin: string;
   readonly #basePath: string;
   readonly #userAgent: string;
   readonly #upgraded = new Set<Duplex>();
   #closed = false;
 
-  constructor(options: ConnectionsOptions, userAgent: string) {
+  /** `shared`: connections of other senders to the same API server, which are closed by themselves. */
+  constructor(options: ConnectionsOptions, userAgent: string, shared?: ServerConnections) {
     const { pathname, origin } = new URL(options.credentials.server);
-    this.#connections = new ServerConnections(options);
+    this.#connections = shared ?? new ServerConnections(options);
+    this.#isShared = shared !== undefined;
     this.#origin = origin;
     this.#basePath = pathname === "/" ? "" : pathname;
     this.#userAgent = userAgent;
@@ -104,11 +106,11 @@ export class RequestSender {
     if (this.#closed) socket.destroy();
   }
 
-  /** Closes every connection. Requests in flight fail. */
+  /** Ends with its connections, unless these are shared: then requests in flight go on, and no further one begins. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const socket of this.#upgraded) socket.destroy();
-    await this.#connections.destroy(new Error("the client was closed"));
+    if (!this.#isShared) await this.#connections.destroy(new Error("the client was closed"));
   }
 
   #dispatch(
@@ -118,6 +120,8 @@ export class RequestSender {
     handler: ExchangeHandler,
   ): void {
     try {
+      // Shared connections are still open then.
+      if (this.#closed) throw new Error("the client was closed");
       const target = { ...request, origin: this.#origin, path: this.#basePath + request.path };
       this.#connections.for(use, identity).dispatch(target, handler);
     } catch (cause) {

@@ -13,14 +13,12 @@ export function collectionPath(resource: Resource<KubeObject>, namespace?: strin
     : `${root}/${resource.plural}`;
 }
 
-/** Returns the path of a list, with its query. */
 export function listPath(resource: Resource<KubeObject>, options: ListOptions, added: Query = {}): string {
   const { namespace, labelSelector, fieldSelector, limit, continue: token, resourceVersion } = options;
   const query = { labelSelector, fieldSelector, limit, continue: token, resourceVersion, ...added };
   return withQuery(collectionPath(resource, namespace), query);
 }
 
-/** Returns the path of one object, or of one of its subresources. */
 export function objectPath(resource: Resource<KubeObject>, ref: ObjectRef, subresource?: string): string {
   const path = `${collectionPath(resource, ref.namespace)}/${encodeURIComponent(ref.name)}`;
   return subresource === undefined ? path : `${path}/${subresource}`;

@@ -1,4 +1,4 @@
-import { isRecord } from "../json.ts";
+import { isJsonObject } from "../json.ts";
 
 /** A check of JSON types. Hand-written because zod would copy every object of every watch. */
 export type JsonCheck = (value: unknown) => boolean;
@@ -22,10 +22,9 @@ export function list(item: JsonCheck): JsonCheck {
 }
 
 export function map(item: JsonCheck): JsonCheck {
-  return (value) => isRecord(value) && Object.values(value).every((each) => item(each));
+  return (value) => isJsonObject(value) && Object.values(value).every((each) => item(each));
 }
 
-/** Checks required and optional fields; other fields are ignored. */
 export function fields(
   required: Readonly<Record<string, JsonCheck>>,
   optional: Readonly<Record<string, JsonCheck>> = {},
@@ -33,7 +32,7 @@ export function fields(
   const must = Object.entries(required);
   const may = Object.entries(optional);
   return (value) =>
-    isRecord(value) &&
+    isJsonObject(value) &&
     must.every(([name, shape]) => shape(value[name])) &&
     may.every(([name, shape]) => value[name] === undefined || shape(value[name]));
 }

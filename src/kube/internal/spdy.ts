@@ -19,7 +19,6 @@ const LONGEST_CONTROL = 65_536;
 const FLUSH = Buffer.from([0, 0, 0, 0xff, 0xff]);
 const ZLIB_HEADER = Buffer.from([0x78, 0x01]);
 
-/** Receives the frames of a connection. */
 export interface SpdyFrames {
   onData(stream: number, chunk: Buffer): void;
   /** The server sends no more on the stream. `reset`: the stream is over in both directions. */
@@ -48,12 +47,10 @@ export function ping(id: number): Buffer {
   return control(PING, uint32(id));
 }
 
-/** Returns the header of a data frame. */
 export function dataHeader(stream: number, length: number, end: boolean): Buffer {
   return Buffer.concat([uint32(stream), uint32(length + (end ? FIN * 2 ** 24 : 0))]);
 }
 
-/** Returns a chunk in parts that fit into one frame each. */
 export function* frameParts(chunk: Buffer): Generator<Buffer> {
   for (let at = 0; at < chunk.length; at += MAX_PAYLOAD) yield chunk.subarray(at, at + MAX_PAYLOAD);
 }

@@ -6,11 +6,10 @@ import {
   type StatusCause,
   type StatusDetails,
 } from "../errors.ts";
-import { isRecord, parseJson } from "../json.ts";
+import { isJsonObject, parseJson } from "../json.ts";
 import { isUnknownPath } from "../messages.ts";
 import type { ServerAnswer } from "./request-handler.ts";
 
-/** The request that an error is about. */
 export type ErrorSubject = Pick<KubeErrorFields, "cluster" | "verb" | "resource" | "namespace" | "objectName">;
 
 const CODES: Readonly<Record<number, KubeErrorCode>> = {
@@ -111,12 +110,12 @@ function codeOf(status: number, reason: string | undefined): KubeErrorCode {
 function readStatus(body: unknown): Status {
   if (!isStatus(body)) return {};
   const { code, reason, message, details } = body;
-  const seconds = isRecord(details) ? details.retryAfterSeconds : undefined;
+  const seconds = isJsonObject(details) ? details.retryAfterSeconds : undefined;
   return {
     code: typeof code === "number" ? code : undefined,
     reason: textOf(reason) || undefined,
     message: textOf(message, LONGEST_MESSAGE) || undefined,
-    details: isRecord(details) ? readDetails(details) : undefined,
+    details: isJsonObject(details) ? readDetails(details) : undefined,
     retryAfterSeconds: typeof seconds === "number" && seconds > 0 ? seconds : undefined,
   };
 }
@@ -124,7 +123,7 @@ function readStatus(body: unknown): Status {
 /** Returns the details. In JSON, the type of a cause is its field `reason`. */
 function readDetails({ kind, causes }: Readonly<Record<string, unknown>>): StatusDetails {
   const all: unknown[] = Array.isArray(causes) ? causes : [];
-  const read = all.slice(0, MOST_CAUSES).filter(isRecord).map(readCause);
+  const read = all.slice(0, MOST_CAUSES).filter(isJsonObject).map(readCause);
   return { kind: textOf(kind), causes: read, isCut: all.length > MOST_CAUSES || undefined };
 }
 
@@ -139,7 +138,7 @@ function textOf(value: unknown, most?: number): string | undefined {
 }
 
 function isStatus(body: unknown): body is Record<string, unknown> {
-  return isRecord(body) && body.kind === "Status";
+  return isJsonObject(body) && body.kind === "Status";
 }
 
 /** Returns `Retry-After` in seconds. API servers send seconds, proxies may send a date. */

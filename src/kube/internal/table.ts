@@ -1,6 +1,6 @@
 import type { TableOptions, WatchOptions } from "../client.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
-import { isRecord } from "../json.ts";
+import { isJsonObject } from "../json.ts";
 import type { KubeObject } from "../objects.ts";
 import type { Resource } from "../resources.ts";
 import { parseTable, type TableEvent, type TablePage } from "../tables.ts";
@@ -56,7 +56,7 @@ export async function* watchTable(
       const table = parseTable(object);
       if (table !== undefined && (type === "ADDED" || type === "MODIFIED" || type === "DELETED")) {
         yield { type, table };
-      } else if (type === "BOOKMARK" && isRecord(object)) {
+      } else if (type === "BOOKMARK" && isJsonObject(object)) {
         yield { type, resourceVersion: table?.resourceVersion ?? "" };
       } else throw unexpectedEvent(type, transport, request);
     }

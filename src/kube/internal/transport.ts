@@ -4,6 +4,7 @@ import type { ClusterCredentials, RequestIdentity } from "../credentials.ts";
 import { DeadlinePassed, KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, DEFAULT_LIMITS, Slots, TokenBucket } from "../limits.ts";
 import { startTimer } from "../timer.ts";
+import type { ServerConnections } from "./connections.ts";
 import { type NoResponse, type RequestEnd, RequestHandler, type ServerAnswer } from "./request-handler.ts";
 import { type ApiRequest, RequestSender } from "./request-sender.ts";
 import { type ErrorSubject, errorFromAnswer } from "./status.ts";
@@ -20,10 +21,14 @@ export interface ConnectOptions {
   readonly leaseLeftMs?: () => number | undefined;
   /** The server is under foreign control: responses are validated and limited in size. */
   readonly untrusted?: boolean;
+  /** Connections that are shared with other clients of the same API server. Undefined: its own. */
+  readonly connections?: ServerConnections | undefined;
   /** Opens the connections; without it, the address of the credentials is connected to. */
   readonly dial?: Dial | undefined;
 }
 
+// Lists take turns with the namespaces of other requests. No namespace has such a name.
+const LISTS = "/lists";
 // Delays before a read without a connection is retried. The caller's backoff handles longer outages.
 const RECONNECT_DELAYS_MS = [50, 250];
 // Byte budget of an untrusted server's responses in flight. A page of 500 pods has about 5 MB.
@@ -43,14 +48,13 @@ export class Transport {
   readonly #bucket: TokenBucket;
   /** Callbacks that end the waits between two attempts. */
   readonly #waking = new Set<() => void>();
-  /** Byte budget of the responses in flight. */
   readonly arriving: ByteBudget;
 
   constructor(options: ConnectOptions) {
-    const { cluster, credentials, dial, userAgent = "kube-client" } = options;
+    const { cluster, credentials, dial, connections, userAgent = "kube-client" } = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.cluster = cluster;
-    this.sender = new RequestSender({ credentials, limits, dial }, userAgent);
+    this.sender = new RequestSender({ credentials, limits, dial }, userAgent, connections);
     this.#options = options;
     this.#limits = limits;
     this.#slots = new Slots(limits.concurrency);
@@ -239,7 +243,9 @@ export class Transport {
     endsAt: number,
   ): Promise<{ readonly queuedMs: number; readonly release: () => void }> {
     if (request.outOfTurn === true) return { queuedMs: 0, release: () => undefined };
-    const { timeoutMs, namespace = "" } = request;
+    const { timeoutMs } = request;
+    // A list's next page would wait for all that a start writes.
+    const namespace = request.verb === "list" ? LISTS : (request.namespace ?? "");
     const release = (): void => this.#slots.release({ namespace });
     const granted = Promise.withResolvers<void>();
     const waiter = { namespace, granted: granted.resolve };

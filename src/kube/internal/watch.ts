@@ -1,6 +1,6 @@
 import type { WatchEvent, WatchOptions } from "../client.ts";
 import type { KubeError } from "../errors.ts";
-import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "../json.ts";
+import { cutManagedFields, heapBytesOf, isJsonObject, parseJson } from "../json.ts";
 import type { KubeObject } from "../objects.ts";
 import { isStored, isWellFormed, type Resource } from "../resources.ts";
 import type { ApiRequest } from "./request-sender.ts";
@@ -28,7 +28,6 @@ export async function* watchEvents<T extends KubeObject>(
   }
 }
 
-/** Returns the request of a watch. `added` are further parameters of its query. */
 export function watchRequest(
   resource: Resource<KubeObject>,
   options: WatchOptions,
@@ -119,7 +118,7 @@ export function parseLine(
   } catch (cause) {
     throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);
   }
-  if (!isRecord(event)) throw transport.error("BadAnswer", "a watch event is not an object", request);
+  if (!isJsonObject(event)) throw transport.error("BadAnswer", "a watch event is not an object", request);
   if (event.type === "ERROR") throw errorFromStatus(event.object, transport.subject(request));
   return { event, size };
 }
@@ -144,7 +143,11 @@ function decode<T extends KubeObject>(
         return { type, object, size };
       break;
     case "BOOKMARK":
-      if (isRecord(object) && isRecord(object.metadata) && typeof object.metadata.resourceVersion === "string") {
+      if (
+        isJsonObject(object) &&
+        isJsonObject(object.metadata) &&
+        typeof object.metadata.resourceVersion === "string"
+      ) {
         return { type, resourceVersion: object.metadata.resourceVersion };
       }
       break;

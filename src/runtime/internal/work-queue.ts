@@ -7,7 +7,6 @@ export interface Batch {
   readonly done: (busyMs: number) => void;
 }
 
-/** A key that a worker has taken from the queue. */
 export interface Taken<Key> {
   readonly key: Key;
   /** When the key was enqueued; epoch ms. */

@@ -1,21 +1,31 @@
 import type { Refusal } from "../../placement/candidate.ts";
 import type { Ranking } from "../../placement/rank.ts";
 import { soonest } from "../../runtime/requeue.ts";
-import type { Pause, PlacementView } from "../placement-view.ts";
+import type { Pause, PlaceableMember, PlacementView } from "../placement-view.ts";
 
-/** Returns why the pod is not tried in the member now, and until when; undefined if it may be. */
-function pauseIn(view: PlacementView, name: string, now: number): Pause | undefined {
-  const { refusal, until = 0, nodesVersion } = view.memory.attempts[name] ?? {};
-  const member = view.members.find((one) => one.name === name);
-  if (refusal === undefined) return member?.refusedBefore;
-  // A change of its nodes may end what its scheduler refused; admission looks at no node.
-  const hasNews = refusal.reason === "Unschedulable" && nodesVersion !== member?.nodesVersion;
-  return now >= until || hasNews ? undefined : { refusal, until };
+/** Returns, by member, why the pod is not tried in it now, and until when; undefined if it may be. */
+function pauses({ memory, members }: PlacementView, now: number): (name: string) => Pause | undefined {
+  // Few of a thousand members refuse a pod, and each is asked about.
+  const refusing = new Map<string, PlaceableMember>();
+  for (const member of members) {
+    if (member.refusedBefore !== undefined || memory.attempts[member.name] !== undefined) {
+      refusing.set(member.name, member);
+    }
+  }
+  return (name) => {
+    const { refusal, until = 0, nodesVersion } = memory.attempts[name] ?? {};
+    const member = refusing.get(name);
+    if (refusal === undefined) return member?.refusedBefore;
+    // A change of its nodes may end what its scheduler refused; admission looks at no node.
+    const hasNews = refusal.reason === "Unschedulable" && nodesVersion !== member?.nodesVersion;
+    return now >= until || hasNews ? undefined : { refusal, until };
+  };
 }
 
 /** Returns the members without those that refused the pod, or one like it, and are not to be tried yet. */
 export function openMembers(names: readonly string[], view: PlacementView, now: number): string[] {
-  return names.filter((name) => pauseIn(view, name, now) === undefined);
+  const pauseIn = pauses(view, now);
+  return names.filter((name) => pauseIn(name) === undefined);
 }
 
 /** A member that did not preempt in time waits for its whole backoff, else the pod would move back and forth between two. */
@@ -25,9 +35,10 @@ export function preemptable({ preemptable: names }: Ranking, view: PlacementView
 
 /** Returns where the pod may wait when no member has room, best first: those that may preempt, then those that admit it. */
 export function parkable(ranking: Ranking, view: PlacementView, now: number): string[] {
+  const pauseIn = pauses(view, now);
   const names = [...preemptable(ranking, view, now), ...ranking.fitting, ...ranking.full];
   return [...new Set(names)].filter((name) => {
-    const pause = pauseIn(view, name, now);
+    const pause = pauseIn(name);
     return pause === undefined || pause.refusal.reason === "Unschedulable";
   });
 }
@@ -37,11 +48,12 @@ export function allRefusals(ranking: Ranking, view: PlacementView, now: number):
   const own = Object.entries(view.memory.attempts).flatMap(([name, { refusal }]) =>
     refusal === undefined ? [] : name,
   );
+  const pauseIn = pauses(view, now);
   // A member that a rule refuses was never asked about pods like this one.
   const open = new Set([...ranking.fitting, ...ranking.full]);
   const others = view.members.map(({ name }) => name).filter((name) => open.has(name) && !own.includes(name));
   return [...own, ...others]
-    .flatMap((name) => pauseIn(view, name, now)?.refusal ?? [])
+    .flatMap((name) => pauseIn(name)?.refusal ?? [])
     .reduce(withRefusal, [...ranking.refusals, ...unknownClusters(view)]);
 }
 

@@ -12,7 +12,6 @@ import { type Ranking, rank } from "../../placement/rank.ts";
 import { notPermitted } from "../../placement/refusal-messages.ts";
 import type { PodRules } from "../pod-rules.ts";
 
-/** The rules of authors and operators. */
 export type ObjectRules = Pick<PodRules, "parse" | "namespaceLabels">;
 
 /** An object, and all that its placement depends on, as plain data. */
@@ -22,7 +21,6 @@ export interface ObjectToPlace {
   readonly parsed: ParsedPlacement;
   /** Undefined if the object's namespace is not opted in, or if it has none. */
   readonly namespaceLabels: Readonly<Record<string, string>> | undefined;
-  /** All members. */
   readonly candidates: readonly Candidate[];
 }
 
@@ -102,7 +100,6 @@ function sharesOf({ object, type, parsed }: ObjectToPlace, selected: readonly st
   return divide({ total, preferences, clusters: selected.toSorted(), key: `${namespace}/${name}` }).replicas;
 }
 
-/** Ranks the members for an object that one of them gets. */
 export function rankMembers(place: ObjectToPlace): Ranking {
   const selection: Rule = {
     filter: (candidate) => {

@@ -17,6 +17,8 @@ export interface Program {
 /** A controller that serves a fleet, in a process of its own. */
 export interface ControllerProcess {
   readonly pid: number;
+  /** Of all replicas. */
+  readonly pids: readonly number[];
   readonly startedAt: number;
   /** Proxies that it has bound so far. */
   readonly bound: () => number;
@@ -24,12 +26,19 @@ export interface ControllerProcess {
   readonly firstBound: Promise<void>;
 }
 
-/** Starts a controller on the fleet, does the work, and ends it; rejects when it ends by itself, or when that takes too long. */
+// Each figure is that of one leader.
+const ALONE = [["--lease-duration=60s"]];
+
+/**
+ * Starts a controller on the fleet, or a replica for each list of flags; does the work, and ends them. Rejects when one
+ * ends by itself, or when that takes too long.
+ */
 export async function withController<T>(
   fleet: Fleet,
   { main, nodeFlags, env }: Program,
   patienceMs: number,
   work: (controller: ControllerProcess) => Promise<T>,
+  replicas: readonly (readonly string[])[] = ALONE,
 ): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), "legation-scale-"));
   const kubeconfig = join(directory, "host.yaml");
@@ -42,29 +51,33 @@ export async function withController<T>(
     first.resolve();
   };
   const startedAt = performance.now();
-  const child = spawn(
-    process.execPath,
-    [...nodeFlags, main, "controller", "--kubeconfig", kubeconfig, "--lease-duration=60s"],
-    { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } },
-  );
   let log = "";
-  child.stdout.on("data", (chunk: Buffer) => {
-    log = (log + chunk.toString("utf8")).slice(-5_000);
+  const children = replicas.map((flags) => {
+    const args = [...nodeFlags, main, "controller", "--kubeconfig", kubeconfig, ...flags];
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    });
+    child.stdout.on("data", (chunk: Buffer) => {
+      log = (log + chunk.toString("utf8")).slice(-5_000);
+    });
+    return child;
   });
-  const ended = once(child, "exit").then(() => {
+  const ended = Promise.race(children.map((child) => once(child, "exit"))).then(() => {
     throw new Error(`the controller ended by itself:\n${log}`);
   });
   ended.catch(() => {});
   try {
-    const { pid } = child;
-    if (pid === undefined) throw new Error("the controller did not start");
+    const pids = children.flatMap(({ pid }) => pid ?? []);
+    const [pid] = pids;
+    if (pid === undefined || pids.length < replicas.length) throw new Error("the controller did not start");
     const late = sleep(patienceMs, undefined, { ref: false }).then(() => {
       throw new Error(`not done within ${patienceMs / 1000} s; the controller's last lines:\n${log}`);
     });
-    const controller = { pid, startedAt, bound: () => boundCount, firstBound: first.promise };
+    const controller = { pid, pids, startedAt, bound: () => boundCount, firstBound: first.promise };
     return await Promise.race([work(controller), ended, late]);
   } finally {
-    child.kill("SIGKILL");
+    for (const child of children) child.kill("SIGKILL");
     rmSync(directory, { recursive: true, force: true });
   }
 }

@@ -7,10 +7,12 @@ import {
   PROXY_LABEL,
   PROXY_LABEL_VALUE,
   SCHEDULER_NAME,
+  SLOT_LABEL,
   SYSTEM_NAMESPACE,
   virtualNodeName,
 } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { slotOf } from "../../../src/api/shards.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
 import { statusFrom } from "../../../src/pods/feedback.ts";
 import { type Json, SimulatedCluster } from "./simulated-cluster.ts";
@@ -32,8 +34,8 @@ const MANAGED_FIELDS = Array.from({ length: 3 }, (_, index) => ({
 export interface Fleet {
   readonly host: SimulatedCluster;
   readonly members: readonly SimulatedCluster[];
-  /** Adds a pod as the webhook leaves it. */
-  pod(name: string): Json;
+  /** Returns a pod as the webhook leaves it. Default: of the fleet's only namespace, for a single shard. */
+  pod(name: string, namespace?: string): Json;
   close(): Promise<void>;
 }
 
@@ -59,7 +61,7 @@ export async function fleetOf(memberCount: number, proxies: number): Promise<Fle
   const fleet: Fleet = {
     host,
     members,
-    pod: (name) => proxy(name),
+    pod: (name, namespace) => (namespace === undefined ? proxy(name) : labelled(proxy(name), namespace)),
     close: async () => {
       await Promise.all([host, ...members].map((cluster) => cluster.close()));
     },
@@ -84,7 +86,7 @@ export function kubeconfigOf(name: string, server: string): string {
   });
 }
 
-function memberName(index: number): string {
+export function memberName(index: number): string {
   return `member-${index}`;
 }
 
@@ -109,13 +111,21 @@ function node(room: number): Json {
 
 /** A proxy and its delegate, alike already: a controller that starts has nothing to write. */
 function seed(host: SimulatedCluster, member: SimulatedCluster, cluster: string, name: string): void {
+  const { placed, delegate } = pairOf(cluster, name);
+  member.put("pods", delegate);
+  host.put("pods", placed);
+}
+
+/** A running delegate and its proxy, which shows the same. */
+export function pairOf(cluster: string, name: string): { readonly placed: Json; readonly delegate: Json } {
   const written = proxy(name);
   const uid = randomUUID();
   const owned = { ...written, metadata: { ...written.metadata, uid } } as unknown as Stored<Pod>;
-  const delegate = member.put("pods", running(toDelegate(owned, HOST, { mode: "member" }) as unknown as Json));
+  const delegate = running(toDelegate(owned, HOST, { mode: "member" }) as unknown as Json);
+  const delegateUid = randomUUID();
   const annotations = {
     [CLUSTER_ANNOTATION]: cluster,
-    [DELEGATE_UID_ANNOTATION]: String(delegate.metadata.uid),
+    [DELEGATE_UID_ANNOTATION]: delegateUid,
     [MEMBER_NODE_ANNOTATION]: NODE,
   };
   const placed = {
@@ -127,9 +137,17 @@ function seed(host: SimulatedCluster, member: SimulatedCluster, cluster: string,
     },
     spec: { ...(written.spec as object), nodeName: virtualNodeName(cluster) },
   };
-  const stored = placed as unknown as Stored<Pod>;
-  const status = statusFrom(stored, delegate as unknown as Stored<Pod>);
-  host.put("pods", { ...placed, status: JSON.parse(JSON.stringify(status)) });
+  const status = statusFrom(placed as unknown as Stored<Pod>, delegate as unknown as Stored<Pod>);
+  return {
+    placed: { ...placed, status: JSON.parse(JSON.stringify(status)) },
+    delegate: { ...delegate, metadata: { ...delegate.metadata, uid: delegateUid } },
+  };
+}
+
+/** Moves the pod to another namespace, with the label of its slot. */
+function labelled(pod: Json, namespace: string): Json {
+  const labels = { ...(pod.metadata.labels as object), [SLOT_LABEL]: String(slotOf(namespace)) };
+  return { ...pod, metadata: { ...pod.metadata, namespace, labels } };
 }
 
 function proxy(name: string): Json {

@@ -4,7 +4,7 @@ import { pods, serviceExports } from "../../../src/kube/resources.ts";
 import { ApiServer } from "../../support/api-server/api-server.ts";
 import type { ServedResource } from "../../support/api-server/refusal.ts";
 import { routeOf } from "../../support/api-server/routes.ts";
-import { type FaultRequest, FaultServer } from "../../support/fault-server/fault-server.ts";
+import { type Fault, type FaultRequest, FaultServer } from "../../support/fault-server/fault-server.ts";
 
 /** An object as JSON. */
 export type Json = Record<string, unknown> & { metadata: Record<string, unknown> & { name: string } };
@@ -28,6 +28,8 @@ export class SimulatedCluster {
   requests = 0;
   /** Collections whose requests are never answered. */
   readonly silent: Set<string> = new Set();
+  /** Answers requests in place of the API server, or leaves them to it by returning false. */
+  answer: Fault = () => false;
   /** Called with each write, after it was answered. */
   onWrite: ((method: string, target: Target, object: Json | undefined) => void) | undefined;
   /** Called with each change that is asked for of an object that is there, and what the request says. */
@@ -48,7 +50,7 @@ export class SimulatedCluster {
       if (before === undefined) api.put(pods, this.onPod({ ...object, metadata: { ...metadata } }));
       else if (metadata.deletionTimestamp !== undefined) api.delete(pods, metadata, { gracePeriodSeconds: 0 });
     };
-    server.always = (request) => this.#arrived(request);
+    server.always = (request, response) => this.answer(request, response) === true || this.#arrived(request);
     server.onAnswer = (request, answer) => {
       const target = this.#targetOf(request);
       if (request.kind !== "write" || target === undefined || request.query.has("dryRun")) return;

@@ -1,9 +1,9 @@
 import { HOST_LABEL, PREFERENCES_ANNOTATION, WHOLE_KEY } from "../../../src/api/keys.ts";
 import type { Job, KubeObject, Stored } from "../../../src/api/kubernetes.ts";
 import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
-import { isFinished, isMarkedTrue } from "../../../src/copies/jobs.ts";
 import { jobs } from "../../../src/kube/resources.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
+import { isFinished, isMarkedTrue } from "../../../src/whole/jobs/kind.ts";
 import { KWOK_ANNOTATIONS } from "../../support/clusters/stages.ts";
 import type { Scene } from "../scene.ts";
 import { FOREIGN_NAME } from "../workloads.ts";

@@ -1,13 +1,13 @@
 import type { KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import { isTrue, kueueCondition, type Workload } from "../../../src/api/kueue-workload.ts";
-import { isFinished } from "../../../src/copies/jobs.ts";
 import { jobs, pods, type Resource } from "../../../src/kube/resources.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../../src/pods/pod-state.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { Reflector } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { isFinished } from "../../../src/whole/jobs/kind.ts";
 import { workloadsV1beta2 } from "../../support/engines/kueue-scheduler.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import type { Scene } from "../scene.ts";

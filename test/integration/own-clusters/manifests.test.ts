@@ -7,7 +7,8 @@ import { afterFile } from "../../support/harness/after-file.ts";
 import { MANIFESTS, startInstalledCluster } from "../../support/harness/installed.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
-import { eventually } from "../../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { ROOT } from "../../support/legation/cli.ts";
 
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 const WEBHOOK = "system:serviceaccount:legation-system:legation-webhook";
@@ -156,6 +157,34 @@ function groupsOf(user: string): string[] {
   const own = namespace === undefined ? [] : ["system:serviceaccounts", `system:serviceaccounts:${namespace}`];
   return [...own, "system:authenticated"];
 }
+
+describe("the host's API server", () => {
+  const LEASE = "/apis/coordination.k8s.io/v1/namespaces/legation-system/leases/legation-controller";
+
+  beforeAll(() => run(["apply", "-f", join(ROOT, "examples", "flow-control", "priority-level.yaml")]));
+
+  test.each<[string, string, "GET" | "POST", string, string]>([
+    ["the controller's lists", "legation-controller", "GET", "/api/v1/pods?limit=1", "legation"],
+    ["what the controller reads beside resources", "legation-controller", "GET", "/version", "legation"],
+    ["the leader's Lease", "legation-controller", "GET", LEASE, "legation-leases"],
+    ["events of delegates", "legation-controller", "POST", "/api/v1/namespaces/default/events", "legation-events"],
+    ["what the webhook reads", "legation-webhook", "GET", "/api/v1/namespaces/kube-system", "legation"],
+  ])("counts %s by a flow schema of Legation's", async (_what, account, method, path, schema) => {
+    const token = (await run(["create", "token", account, "-n", "legation-system"])).trim();
+    const names = [
+      "get",
+      "flowschemas",
+      "-o",
+      "jsonpath={range .items[*]}{.metadata.uid} {.metadata.name}{'\\n'}{end}",
+    ];
+    const nameOf = new Map((await run(names)).split("\n").map((line) => line.split(" ") as [string, string]));
+    await eventuallyPasses(async () => {
+      const options = method === "POST" ? { body: {} } : {};
+      const { headers } = await apiRequest({ ...host, token }, method, path, options);
+      expect(nameOf.get(String(headers["x-kubernetes-pf-flowschema-uid"]))).toBe(schema);
+    });
+  });
+});
 
 describe("a Cluster", () => {
   const cluster = (name: string, spec: object = { credentialsSecret: { name: "member-west" } }): object => ({

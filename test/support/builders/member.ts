@@ -1,7 +1,8 @@
 import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
+import { Member } from "../../../src/clusters/member.ts";
 import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
+import type { MemberEvents } from "../../../src/clusters/member-options.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
@@ -37,12 +38,13 @@ export function member(
     cluster: cluster(name),
     client,
     hostId: HOST.id,
-    events: new Events<MemberEvents>(),
+    events: new Events<MemberEvents<Member>>(),
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
   });
   return withState(made, {
     client,
+    everywhere: client,
     reachable: true,
     lost: false,
     reachableSince: 0,

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { Agent, request } from "node:https";
 
 /** The address of an API server and credentials for it. */
@@ -11,6 +12,7 @@ export interface ApiAccess {
 export interface ApiAnswer {
   readonly status: number;
   readonly text: string;
+  readonly headers: IncomingHttpHeaders;
 }
 
 /** Options of a request. */
@@ -55,7 +57,11 @@ export function apiRequest(
         incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
         incoming.on("error", reject);
         incoming.on("end", () =>
-          resolve({ status: incoming.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") }),
+          resolve({
+            status: incoming.statusCode ?? 0,
+            text: Buffer.concat(chunks).toString("utf8"),
+            headers: incoming.headers,
+          }),
         );
       },
     );

@@ -306,11 +306,11 @@ async function joinMember(options: LegationOptions, name: string, member: Cluste
 }
 
 /** A kubeconfig with a token of one of Legation's service accounts: never an administrator's. */
-async function accountKubeconfig(
+export async function accountKubeconfig(
   host: Cluster,
   account: string,
   file: string,
-  { controllerServer }: LegationOptions,
+  { controllerServer }: Pick<LegationOptions, "controllerServer">,
 ): Promise<string> {
   const namespace = ["legation-access", "legation-relay"].includes(account) ? account : "legation-system";
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;

@@ -1,7 +1,8 @@
 import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeObject, ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
-import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
+import { Member } from "../../../src/clusters/member.ts";
+import type { MemberEvents } from "../../../src/clusters/member-options.ts";
 import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
@@ -56,7 +57,7 @@ export class ChangingMember {
   readonly watches: PromiseWithResolvers<void>[] = [];
 
   async started(recorded?: string): Promise<Member> {
-    const events = new Events<MemberEvents>();
+    const events = new Events<MemberEvents<Member>>();
     events.on("delegate", (_member, key) => this.told.push(key));
     const member = new Member({
       cluster: cluster(recorded),

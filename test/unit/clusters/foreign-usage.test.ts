@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES, isInShard, type Shard } from "../../../src/api/shards.ts";
 import { ForeignUsage } from "../../../src/clusters/foreign-usage.ts";
 import type { ListOptions, ListPage } from "../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../src/kube/errors.ts";
@@ -31,9 +32,10 @@ interface Pages {
   readonly failing?: Record<number, KubeErrorCode>;
   /** Pods of each page; default: one of one core. */
   readonly items?: readonly KubeObject[];
+  readonly shard?: Shard;
 }
 
-function usageOf(name: string, { count, takesMs = 0, failing = {}, items }: Pages): ForeignUsage {
+function usageOf(name: string, { count, takesMs = 0, failing = {}, items, shard }: Pages): ForeignUsage {
   let request = 0;
   const list = async <T extends KubeObject>(
     _resource: Resource<T>,
@@ -63,6 +65,7 @@ function usageOf(name: string, { count, takesMs = 0, failing = {}, items }: Page
   const options = {
     client: fakeClient({ list }),
     hostId: "host",
+    shard: shard ?? ALL_NAMESPACES,
     mutex,
     clock,
     onChange: () => {},
@@ -70,6 +73,23 @@ function usageOf(name: string, { count, takesMs = 0, failing = {}, items }: Page
   };
   return new ForeignUsage(options);
 }
+
+test("counts delegates of other shards as occupied room, and those of its own nowhere", async () => {
+  const shard = { index: 0, count: 2 };
+  const namespaces = ["a", "b", "c", "d", "e", "f", "g"];
+  const others = namespaces.filter((namespace) => !isInShard(shard, namespace)).length;
+  expect(others).toBeGreaterThan(0);
+  const spec = { containers: [{ name: "a", resources: { requests: { cpu: "1" } } }] };
+  const labels = { "legation.dev/host": "host" };
+  const delegates = namespaces.map((namespace) => ({ metadata: { namespace, labels }, spec }));
+  const items = [...delegates, { metadata: { namespace: "a" }, spec }];
+  const usage = usageOf("west", { count: 1, items, shard });
+  usage.start();
+  await clock.advance(0);
+  expect(usage.sum).toMatchObject({ cpu: 1 });
+  expect(usage.occupied).toMatchObject({ cpu: 1 + others });
+  await usage.stop();
+});
 
 test("knows the part of each node, of the Jobs there, and of objects of the host's queues", async () => {
   const pod = (node: string, cpu: string, job?: string, object?: string): KubeObject => {

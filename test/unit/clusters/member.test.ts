@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import type { MemberEvents } from "../../../src/clusters/member.ts";
 import { Member } from "../../../src/clusters/member.ts";
+import type { MemberEvents } from "../../../src/clusters/member-options.ts";
 import type { VirtualNode } from "../../../src/clusters/readiness.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -10,7 +10,7 @@ import { kubeError } from "../../support/builders/kube-error.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
-const events = new Events<MemberEvents>();
+const events = new Events<MemberEvents<Member>>();
 const cluster: Stored<Cluster> = {
   metadata: { name: "west", uid: "u", resourceVersion: "1" },
   spec: { credentialsSecret: { name: "w" } },

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../src/api/shards.ts";
 import { Registry, type RegistryEvents } from "../../../src/clusters/registry.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
@@ -45,6 +46,7 @@ test("probes a member at once after its credentials were replaced", async () => 
   const registry = new Registry({
     host,
     hostId: "host",
+    shard: ALL_NAMESPACES,
     connect: (_name, kubeconfig) => {
       current = kubeconfig;
       const renew = (next: string): boolean => {
@@ -116,6 +118,7 @@ describe("a Cluster", () => {
     const registry = new Registry({
       host,
       hostId: "host",
+      shard: ALL_NAMESPACES,
       connect: ({ metadata: { name } }) => {
         const client = fakeClient({
           raw: async () => ({}),

@@ -1,4 +1,5 @@
 import { objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES, type Shard } from "../../../src/api/shards.ts";
 import type { Member } from "../../../src/clusters/member.ts";
 import type { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
 import type { Registry } from "../../../src/clusters/registry.ts";
@@ -16,6 +17,7 @@ import type { FakeClock } from "../../support/clock/fake-clock.ts";
 /** The options that every controller gets. */
 export interface Surroundings extends ControllerOptions {
   readonly identity: HostIdentity;
+  readonly shard: Shard;
   readonly registry: Pick<Registry, "members" | "member" | "cluster">;
   readonly recorder: Pick<EventRecorder, "record">;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
@@ -26,6 +28,7 @@ export interface Surroundings extends ControllerOptions {
 export function surroundings(members: readonly Member[], clock: FakeClock): Surroundings {
   return {
     identity: HOST,
+    shard: ALL_NAMESPACES,
     registry: registryOf(members),
     recorder: { record: () => {} },
     memberNamespaces: namespacesThere,
@@ -44,7 +47,7 @@ export function registryOf(members: readonly Member[], parts: Partial<KnownMembe
     cluster: (name) => member(name)?.cluster,
     clusters: () => members.map(({ cluster }) => cluster),
     unconnected: () => [],
-    holders: () => [],
+    holders: (key) => members.filter(({ delegates }) => (delegates.get(key) ?? delegates.departed(key)) !== undefined),
     joinedAs: () => undefined,
     problem: () => undefined,
     server: () => undefined,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { copyMetadataPatch, isCopy, standsFor } from "../../../src/copies/copy-metadata.ts";
+import type { DependencyKind } from "../../../src/copies/dependencies.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
 import { configMaps, secrets } from "../../../src/kube/resources.ts";
-import type { DependencyKind } from "../../../src/pods/dependencies.ts";
 import { drift, host, patchOf, source, stored } from "./builders.ts";
 
 test("gives a copy its source's name, labels and content only", () => {

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { globSync } from "node:fs";
 import { join } from "node:path";
 import { delegatedTypeSchema } from "../../../src/api/delegated-type.ts";
 import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
@@ -17,7 +17,7 @@ export interface KindUnderTest {
   readonly source: Stored<KubeObject>;
 }
 
-const SOURCES = new URL("../../../src/copies/", import.meta.url);
+const SOURCE = new URL("../../../src/", import.meta.url);
 
 /** Fields of all kinds: each kind copies its own. */
 const FIELDS = {
@@ -40,10 +40,10 @@ const SPECS: Readonly<Record<string, object>> = {
   networkpolicies: { podSelector: { matchLabels: { app: "web" } } },
 };
 
-/** Every kind that a module of `src/copies` exports by itself or in a table, and those of the types in `manifests/delegated-types`. */
+/** Every kind that a module of `src/copies` or the `kind.ts` of a built-in whole type exports by itself or in a table, and those of the types in `manifests/delegated-types`. */
 export async function everyKind(): Promise<readonly KindUnderTest[]> {
-  const modules = readdirSync(SOURCES).map(
-    (file): Promise<Record<string, unknown>> => import(new URL(file, SOURCES).href),
+  const modules = globSync("{copies/*,whole/*/kind}.ts", { cwd: SOURCE }).map(
+    (file): Promise<Record<string, unknown>> => import(new URL(file, SOURCE).href),
   );
   const exported = (await Promise.all(modules)).flatMap((module) => Object.values(module));
   const kinds = exported.flatMap((value) => [value, ...(isTable(value) ? Object.values(value) : [])]).filter(isKind);

@@ -30,7 +30,7 @@ test("names every event by which controllers wake each other, and no other", () 
   const events = [
     ...fieldsOf("src/controllers/events.ts", "ControllerEvents"),
     ...fieldsOf("src/clusters/registry.ts", "RegistryEvents"),
-    ...fieldsOf("src/clusters/member.ts", "MemberEvents"),
+    ...fieldsOf("src/clusters/member-options.ts", "MemberEvents"),
     ...fieldsOf("src/scheduling/events.ts", "SchedulingEvents"),
   ];
   expect(events.length).toBeGreaterThan(20);

@@ -7,12 +7,12 @@ import { expectDeleted } from "../../../src/controllers/delegation/actions/expec
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
 import { SpamFilter } from "../../../src/controllers/pod-events/spam-filter.ts";
+import { dependencyKeys } from "../../../src/copies/named-by-pods.ts";
 import { parseJson } from "../../../src/kube/json.ts";
 import { events, isStored, isWellFormed, nodes, pods, type Resource } from "../../../src/kube/resources.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
-import { dependencyKeys } from "../../../src/pods/dependencies.ts";
 import { statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
 import { everRan, isTerminal, unschedulableMessage } from "../../../src/pods/pod-state.ts";
 import { runningStatus } from "../../support/builders/pod.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
-import { explain, isOverfull, rank, whyBehind } from "../../../src/placement/rank.ts";
+import { explain, isOverfull, nothingRanked, rank, whyBehind } from "../../../src/placement/rank.ts";
 
 function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
   const allocatable = { cpu: 8, memory: 2 ** 34, pods: 100 };
@@ -206,4 +206,56 @@ describe("members are ranked for one pod", () => {
       }),
     );
   });
+});
+
+test("the ranking that equal pods share is the one of each alone, whatever changes between them", () => {
+  const change = fc.record({
+    name: fc.constantFrom("a", "b", "c", "d", "e"),
+    to: fc.constantFrom("used", "used", "leaves", "closed", "overdue", "preferred", "lacks", "has all"),
+    cpu: fc.nat({ max: 9 }),
+  });
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
+      const members = new Map<string, Candidate>();
+      const lacking = new Set<string>();
+      const shared = nothingRanked();
+      for (const [version, { name, to, cpu }] of changes.entries()) {
+        const amounts = { used: { cpu, pods: cpu % 2 }, preemptible: () => ({ cpu: cpu % 3 }), version: () => version };
+        const known = members.get(name);
+        if (to === "leaves") members.delete(name);
+        else if (to === "lacks") lacking.add(name);
+        else if (to === "has all") lacking.delete(name);
+        // Changes in place, as a member's amounts do.
+        else if (to === "used" && known !== undefined) Object.assign(known, amounts);
+        else {
+          const closed = to === "closed" ? { closed: { reason: "Cordoned", message: "cordoned" } as const } : {};
+          members.set(name, candidate(name, { ...amounts, ...closed, overdue: to === "overdue", labels: { to } }));
+        }
+        const lackIn = ({ name: one }: Candidate): string | undefined =>
+          lacking.has(one) ? "lacks a class" : undefined;
+        const lacks: Rule = {
+          filter: (one) =>
+            lackIn(one) === undefined ? undefined : { reason: "NotSelected", message: "lacks a class" },
+          score: ({ labels }) => (labels.to === "preferred" ? 1 : 0),
+        };
+        const input = { requests, priority: 1, lackIn, rules: [lacks], candidates: [...members.values()] };
+        expect(rank({ ...input, shared })).toEqual(rank(input));
+      }
+    }),
+  );
+});
+
+test("judges only the members that changed for the next of equal pods", () => {
+  const judged: string[] = [];
+  const notes: Rule = {
+    filter: ({ name }) => {
+      judged.push(name);
+      return undefined;
+    },
+  };
+  let version = 0;
+  const [a, b] = [candidate("a", { version: () => 0 }), candidate("b", { version: () => version })];
+  const shared = nothingRanked();
+  for (; version < 3; version += 1) rank({ requests, rules: [notes], candidates: [a, b], shared });
+  expect(judged).toEqual(["a", "b", "b", "b"]);
 });

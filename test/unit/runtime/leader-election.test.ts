@@ -484,3 +484,53 @@ test("records a leaderless interval in the takeover write", async () => {
   await pass(4_000);
   expect(second.leaderless).toHaveLength(1);
 });
+
+describe("a candidate that shares Leases out", () => {
+  test("leaves a free Lease alone until it may take it", async () => {
+    let may = false;
+    elector("a", { mayTake: () => may });
+    await pass(4_000);
+    expect(await lease()).toBeUndefined();
+    may = true;
+    await pass(4_000);
+    expect(log).toEqual(["a started"]);
+  });
+
+  test("keeps a Lease that it may not take any more", async () => {
+    let may = true;
+    const a = elector("a", { mayTake: () => may });
+    await pass(500);
+    may = false;
+    await pass(20_000);
+    expect(a.isLeader).toBe(true);
+  });
+});
+
+describe("annotations of a holder", () => {
+  const shards = (count: string | undefined): Partial<LeaderElectorOptions> => ({ annotations: { shards: count } });
+
+  test("replace those of the one before, and stay with the released Lease", async () => {
+    const first = elector("a", shards("4"));
+    await pass(500);
+    expect((await lease())?.metadata?.annotations).toEqual({ shards: "4" });
+    await first.stop();
+    expect((await lease())?.metadata?.annotations).toEqual({ shards: "4" });
+    elector("b", shards(undefined));
+    await pass(500);
+    expect(log.at(-1)).toBe("b started");
+    expect((await lease())?.metadata?.annotations).toEqual({});
+  });
+
+  test("of another kind make the time since the last renewal no leaderless interval: other Leases were held then", async () => {
+    const first = elector("a", shards("4"));
+    await pass(500);
+    await first.stop();
+    const released = await lease();
+    const renewTime = new Date(clock.now() - 3_600_000).toISOString().replace("Z", "000Z");
+    server.world.put({ ...released, spec: { ...released?.spec, renewTime } });
+    const second = elector("b", shards("2"));
+    await pass(500);
+    expect(log.at(-1)).toBe("b started");
+    expect(second.leaderless).toEqual([]);
+  });
+});

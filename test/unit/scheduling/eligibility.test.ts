@@ -1,9 +1,12 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PREFERENCES_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Namespace, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
+import { fitOf } from "../../../src/placement/node-fit.ts";
+import { rank } from "../../../src/placement/rank.ts";
 import type { HomeApi } from "../../../src/pods/home-api.ts";
 import { Store } from "../../../src/runtime/store.ts";
-import type { Sharing } from "../../../src/scheduling/eligibility.ts";
+import { rankInput, type Sharing } from "../../../src/scheduling/eligibility.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { placementOver } from "./placement-over.ts";
 
@@ -77,3 +80,96 @@ describe("a workload that is divided", () => {
     expect([...(full ?? [])]).toEqual(["west"]);
   });
 });
+
+test("a pod's ranking by its shape's last one is the pod's own, whichever pods were ranked before", () => {
+  const nodes = ["ssd", "disk"].map((disk) => ({
+    metadata: { labels: { disk } },
+    status: {
+      allocatable: { cpu: disk === "ssd" ? "2" : "8", pods: "100" },
+      conditions: [{ type: "Ready", status: "True" }],
+    },
+  }));
+  const variants: readonly Variant[] = [
+    {},
+    { namespace: "other" },
+    { annotations: { "legation.dev/clusters": "west,east" } },
+    { annotations: { "legation.dev/cluster-selector": "tier>1" } },
+    { annotations: { "legation.dev/cluster-spread": JSON.stringify([{ topologyKey: "tier", labelSelector: {} }]) } },
+    { annotations: { "legation.dev/api": "host" }, homeApi: { state: "unknown", message: "no address" } },
+    { annotations: { "legation.dev/api": "host" } },
+    { spec: { nodeSelector: { disk: "ssd" } } },
+    { spec: { nodeSelector: { "legation.dev/cluster": "north" } } },
+    { spec: { tolerations: [{ key: "dear", operator: "Exists" }] } },
+    { hasReserved: true },
+    { labels: { name: "" } },
+  ];
+  const variant = fc.constantFrom(...variants);
+  const pod = fc.record({ isFirst: fc.boolean(), member: fc.constantFrom(...NAMES) });
+  fc.assert(
+    fc.property(variant, variant, fc.array(pod, { minLength: 2, maxLength: 20 }), (first, second, pods) => {
+      const namespaces = new Store<Namespace>();
+      const versions = new Map<string, number>();
+      const candidates = NAMES.map((name, index) => ({
+        name,
+        labels: { tier: String(index) },
+        allocatable: { cpu: 1000, pods: 1000 },
+        largestNode: { cpu: 8, pods: 100 },
+        used: { cpu: 0, pods: 0 },
+        limits: { total: { cpu: index === 0 ? 9 : 1000 }, perNamespace: {} },
+        reservedFor: (uid: string) => (uid.endsWith(`-${name}`) ? { cpu: 4 } : undefined),
+        version: () => versions.get(name) ?? 0,
+        nodesFor: (needs: Parameters<typeof fitOf>[0]) => fitOf(needs, nodes),
+        ...(index === 0 ? { admits: [{ key: "name", operator: "In", values: ["team"] }] as const } : {}),
+        ...(index === 1 ? { taints: [{ key: "dear", effect: "NoSchedule" as const }] } : {}),
+      }));
+      let home: HomeApi = KNOWN;
+      const { proxies, placementState } = placementOver(candidates, { namespaces, homeApi: () => home });
+      for (const [index, { isFirst, member }] of pods.entries()) {
+        const {
+          namespace = "team",
+          annotations = {},
+          spec,
+          homeApi = KNOWN,
+          hasReserved = false,
+          ...of
+        } = isFirst ? first : second;
+        home = homeApi;
+        for (const name of ["team", "other"])
+          namespaces.set({ metadata: { name, uid: name, resourceVersion: "1", labels: { name, ...of.labels } } });
+        const proxy = proxyPod({
+          metadata: {
+            namespace,
+            name: `web-${index}`,
+            uid: `uid-${index}${hasReserved ? `-${member}` : ""}`,
+            annotations,
+          },
+          spec: { containers: [{ name: "main", resources: { requests: { cpu: "4" } } }], ...spec },
+        });
+        if (hasReserved) placementState.memories.noteReserved(proxy.metadata.uid, member);
+        const input = rankInput(proxy, placementState.eligibilities.of(proxy), candidates);
+        const { shared: _, ...alone } = input;
+        expect(rank(input)).toEqual(rank(alone));
+        const bound = proxyPod({ ...proxy, spec: { ...proxy.spec, nodeName: `legation-${member}` } });
+        proxies.set(bound);
+        placementState.update(bound);
+        for (const { name, used } of candidates) {
+          if (name !== member || used.cpu >= 8) continue;
+          used.cpu += 4;
+          versions.set(name, index + 1);
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+interface Variant {
+  readonly namespace?: string;
+  readonly annotations?: Record<string, string>;
+  readonly spec?: Partial<PodSpec>;
+  readonly homeApi?: HomeApi;
+  /** Labels of the namespace. */
+  readonly labels?: Record<string, string>;
+  /** Room for the pod itself is reserved in the member. */
+  readonly hasReserved?: boolean;
+}

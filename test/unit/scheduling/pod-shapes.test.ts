@@ -25,6 +25,7 @@ describe("the shape of a pod", () => {
     ["namespace", pod({ metadata: { namespace: "other" } })],
     ["overrides", pod({ metadata: { annotations: { "legation.dev/overrides": "[]" } } })],
     ["spec", pod({ spec: { priority: 1 } })],
+    ["node selector, whatever its keys", pod({ spec: { nodeSelector: { hostname: "a" } } })],
   ])("is another for another %s", (_what, other) => {
     expect(shapeOf(other).spec).not.toBe(first.spec);
   });

@@ -28,10 +28,10 @@ test("serves health, readiness with its reason, and metrics", async () => {
     expect(await fetchText(health.port, "/readyz")).toEqual({ status: 200, text: "ok\n" });
     metrics.observeRequest("west", "create", "pods", "201", 0.003);
     metrics.queues.of("delegation", () => ({ depth: 3, runningSeconds: [] })).worked("created", 0.2);
-    metrics.setLeading(true);
+    metrics.setLeading(1);
     const { text } = await fetchText(health.port, "/metrics");
     expect(text).toContain('legation_api_requests_total{cluster="west",verb="create",resource="pods",code="201"} 1');
-    expect(text).toContain('legation_api_request_duration_seconds_bucket{le="0.005",cluster="west",verb="create"} 1');
+    expect(text).toContain('legation_api_request_duration_seconds_bucket{le="0.005",cluster="west"} 1');
     expect(text).toContain('workqueue_depth{name="delegation",controller="delegation"} 3');
     expect(text).toContain('legation_reconcile_duration_seconds_count{controller="delegation",outcome="created"} 1');
     expect(text).toContain("legation_leader 1");

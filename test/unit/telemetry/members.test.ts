@@ -17,7 +17,7 @@ test("exports members at the time of the scrape, and none that have left", async
     proxies: 5,
   };
   let members = [west, { ...west, name: "east", reachable: false }];
-  metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
+  const unfollow = metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
   expect(await series(metrics, "legation_member_reachable")).toEqual([
     'legation_member_reachable{cluster="west"} 1',
     'legation_member_reachable{cluster="east"} 0',
@@ -46,7 +46,7 @@ test("exports members at the time of the scrape, and none that have left", async
   ]);
   members = [west];
   expect(await series(metrics, "legation_member_reachable")).toHaveLength(1);
-  metrics.members.follow(undefined);
+  unfollow();
   expect(await series(metrics, "legation_member_reachable")).toEqual([]);
   expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 0"]);
 });
@@ -86,4 +86,20 @@ test("bounds the number of series of a hundred members, however many pods there 
   }
   const lines = (await metrics.registry.metrics()).split("\n").filter((line) => line.includes("member-"));
   expect(lines.length).toBeLessThanOrEqual(100 * 300);
+});
+
+test("a member has 72 series, one for each kind of request, and three for each watched resource", async () => {
+  const metrics = new Metrics();
+  const west = { name: "west", reachable: true, joined: true, unresponsiveSeconds: 0, delegates: 1, proxies: 1 };
+  metrics.members.follow({ members: () => [west], waiting: () => ({ count: 0, oldestSeconds: 0 }) });
+  metrics.members.setCredentialsExpiry("west", 0);
+  for (const stage of ["delegate", "bind", "status"] as const) metrics.members.observeStage(stage, "west", 1);
+  const verbs = ["get", "list", "create", "update", "patch", "delete"];
+  for (const verb of verbs) metrics.observeRequest("west", verb, "pods", "200", 1);
+  for (const resource of ["pods", "nodes"]) {
+    metrics.countWatch("west", resource);
+    metrics.countWatchEvents("west", resource, 1, 1);
+  }
+  const ofWest = (await metrics.registry.metrics()).split("\n").filter((line) => line.includes('cluster="west"'));
+  expect(ofWest).toHaveLength(72 + verbs.length + 2 * 3);
 });

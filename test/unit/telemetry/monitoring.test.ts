@@ -137,14 +137,14 @@ test.each(EXPRESSIONS)("queries existing series and labels: %s", async (_, expr)
 });
 
 test("alerts on all queues of Legation's own controllers, and no others", () => {
-  const sources = globSync("src/{clusters,controllers,copies}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
+  const sources = globSync("src/{clusters,controllers,copies,whole}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
     read(file),
   );
   // A copier is named by its user or by its family of kinds.
   const names = [
     /new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g,
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
-    /: Family = \{\s*name: "([^"]+)"/g,
+    /\bfamily\(\[[^\]]*\], \{\s*name: "([^"]+)"/g,
     /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /family: \{\s*name: "([^"]+)"/g,
     // Each family of whole objects names the queues of its controller.

@@ -211,7 +211,7 @@ describe("the way of a member's pods to the home API", () => {
     expect(hub.state("west").streams).toBe(1);
     stream.destroy();
     for (const pod of pods) pod.destroy();
-    await vi.waitFor(() => expect(hub.state("west").homeStreams).toBe(0));
+    await vi.waitFor(() => expect(hub.state("west").homeStreams).toBe(0), { timeout: 10_000 });
     const next = podOn(port);
     next.write("ping");
     const [bytes] = (await once(next, "data")) as [Buffer];

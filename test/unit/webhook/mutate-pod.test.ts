@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { slotOf } from "../../../src/api/shards.ts";
 import { withEndlessTolerations } from "../../../src/pods/failover.ts";
 import { toProxy } from "../../../src/pods/proxy.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
@@ -40,6 +41,24 @@ describe("a pod that is to be delegated", () => {
   ])("becomes a proxy: %s", (_, mode, parts) => {
     const before = pod(parts);
     expect(apply(before, verdict(parts, mode))).toEqual(toProxy(before));
+  });
+
+  test.each([
+    { what: "of several shards", mode: "annotated", written: {}, labelsSlots: true, is: true },
+    { what: "of several shards, in overflow mode", mode: "overflow", written: {}, labelsSlots: true, is: true },
+    { what: "of a single shard", mode: "annotated", written: {}, labelsSlots: false, is: false },
+    {
+      what: "copied with another namespace's",
+      mode: "annotated",
+      written: { "legation.dev/slot": "64" },
+      labelsSlots: false,
+      is: true,
+    },
+  ] as const)("has its namespace's slot or none: $what", ({ mode, written, labelsSlots, is }) => {
+    const before = pod({ metadata: { ...(mode === "annotated" ? asks : {}), labels: written } });
+    const reviewed = { ...request({ object: before }), namespace: "team-a" };
+    const { metadata } = apply(before, mutatePod(reviewed, mode, [], labelsSlots));
+    expect(metadata?.labels?.["legation.dev/slot"]).toBe(is ? String(slotOf("team-a")) : undefined);
   });
 
   test("becomes a proxy by a minimal patch", () => {

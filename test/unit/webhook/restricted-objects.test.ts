@@ -86,7 +86,12 @@ describe("a pod to delegate", () => {
 describe("a pod template", () => {
   const ofWorkload = (kind: string, object: object, oldObject?: object): Verdict =>
     mutateWorkload(
-      request({ group: "apps", kind, object, ...(oldObject && { oldObject, operation: "UPDATE" }) }),
+      request({
+        group: kind === "Job" ? "batch" : "apps",
+        kind,
+        object,
+        ...(oldObject && { oldObject, operation: "UPDATE" }),
+      }),
       "annotated",
       [podGroups],
     );

@@ -13,8 +13,8 @@ export interface ReviewParts {
 
 /** An AdmissionReview as the API server sends it. */
 export function review({
-  group = "",
   kind = "Pod",
+  group = kind.endsWith("Job") ? "batch" : "",
   operation = "CREATE",
   object = null,
   oldObject = null,

@@ -241,3 +241,14 @@ describe("an object with scheduling preferences", () => {
     expect(admitted({ object }, () => type)).toContain(message);
   });
 });
+
+test("an object of a built-in type is marked by the record of its type", () => {
+  const job = { metadata: { name: "sum", annotations: WHOLE }, spec: { template: {} } };
+  expect(admitted({ kind: "Job", object: job })).toMatchObject({
+    metadata: { labels: WHOLE, finalizers: [FINALIZER] },
+    spec: { managedBy: "legation.dev/whole" },
+  });
+  expect(admitted({ kind: "Job", object: { ...job, metadata: { name: "sum" } } })).not.toHaveProperty(
+    "metadata.labels",
+  );
+});

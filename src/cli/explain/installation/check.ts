@@ -10,14 +10,12 @@ export interface Deadline {
   readonly signal: AbortSignal;
   /** Milliseconds that the part may take. */
   readonly timeoutMs: number;
-  /** Signal of the command. */
   readonly command: AbortSignal;
 }
 
 /** The limits of one request. */
 export type Limits = Pick<Deadline, "signal" | "timeoutMs">;
 
-/** Starts the deadline of one part. */
 export function deadlineOf(command: AbortSignal, timeoutMs: number): Deadline {
   return { signal: AbortSignal.any([command, AbortSignal.timeout(timeoutMs)]), timeoutMs, command };
 }

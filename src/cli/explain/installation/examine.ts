@@ -30,12 +30,10 @@ import { hostVersion, installedVersions, readVersion } from "./versions.ts";
 import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
 import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
 
-/** Parts to examine, and the timeout of each. */
 export interface ExamineOptions {
   /** Names of the members to check. Undefined: all. */
   readonly members: readonly string[] | undefined;
   readonly timeoutMs: number;
-  /** Version of this command. */
   readonly version: string;
   /** The namespace to check for a user who may not list all. */
   readonly namespace: string;
@@ -51,7 +49,6 @@ export interface Examination {
 // Each member is asked by connections of its own.
 const MEMBERS_AT_ONCE = 16;
 
-/** The host as it was read first. */
 interface HostFacts {
   readonly host: ClusterClient;
   readonly clusters: readonly Stored<Cluster>[];

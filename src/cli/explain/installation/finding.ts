@@ -49,7 +49,6 @@ export function skip(what: string, remedy?: string): Finding {
   return remedy === undefined ? { state: "SKIP", what } : { state: "SKIP", what, remedy };
 }
 
-/** Counts the findings of each state. */
 export function countStates(groups: readonly FindingGroup[]): Readonly<Record<State, number>> {
   const counts: Record<State, number> = { OK: 0, INFO: 0, WARN: 0, FAIL: 0, SKIP: 0 };
   for (const { state } of groups.flatMap(({ findings }) => findings)) counts[state] += 1;

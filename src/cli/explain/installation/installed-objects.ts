@@ -49,6 +49,7 @@ export async function readInstallation(
     clusterName: before.clusterName ?? DEFAULT_HOST_NAME,
     network: before.network,
     mcs,
+    shards: before.shards,
     // The version has a finding of its own.
     version: before.version ?? version,
   });
@@ -83,7 +84,7 @@ async function compareObjects(
   release: HelmRelease | undefined,
   signal: AbortSignal,
 ): Promise<readonly DryRunResult[]> {
-  const options = release === undefined ? { dryRun: true } : { dryRun: true, adapt: asReleased };
+  const options = { dryRun: true, adapt: release === undefined ? undefined : asReleased };
   const discovery = new Discovery(host, signal);
   return atMost(AT_ONCE, wanted, async (manifest) => {
     const { kind, metadata } = manifest;
@@ -191,7 +192,6 @@ export async function readParts(host: ClusterClient, signal: AbortSignal): Promi
   return found.flat();
 }
 
-/** Judges the replicas of a Deployment. */
 export function partFinding({ name, namespace, replicas, ready }: RunningPart): Finding {
   const what = `${name}: ${ready} of ${counted(replicas, "replica")} ready`;
   if (ready >= replicas && ready > 0) return ok(what);

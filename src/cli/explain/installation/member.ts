@@ -21,7 +21,6 @@ import { importsFindings, networkFindings } from "./joined-network.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
 import { memberVersion, readVersion } from "./versions.ts";
 
-/** Input of the checks of one member. */
 export interface MemberContext {
   readonly host: ClusterClient;
   readonly cluster: Stored<Cluster>;
@@ -95,7 +94,6 @@ interface Opened {
   readonly findings: readonly Finding[];
 }
 
-/** Opens the member with the credentials of its Secret. */
 async function open({ host, cluster, now, deadline, session }: MemberContext): Promise<Opened> {
   const { name } = cluster.metadata;
   const { credentialsSecret, agent } = cluster.spec;
@@ -178,7 +176,6 @@ function unreachable(name: string, server: string, code: string, problem: string
   );
 }
 
-/** Judges the uid of the cluster that answered. */
 export function identityFindings(cluster: Stored<Cluster>, uid: string | undefined): Finding[] {
   const { name } = cluster.metadata;
   const expected = recordedUid(cluster);

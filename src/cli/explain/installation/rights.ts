@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../../api/defined.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { atMost } from "../../shared/at-most.ts";
 import type { Limits } from "./check.ts";
@@ -21,7 +22,6 @@ export type Right =
   | { readonly verb: string; readonly group: string; readonly resource: string; readonly name: string | undefined }
   | { readonly verb: string; readonly path: string };
 
-/** Returns each right of a role's rules. */
 export function rightsOf(rules: unknown): Right[] {
   return z
     .array(rule)
@@ -76,8 +76,7 @@ function attributesOf(right: Right): object {
   return {
     resourceAttributes: {
       ...{ verb, group, resource },
-      ...(subresource === undefined ? {} : { subresource }),
-      ...(name === undefined ? {} : { name }),
+      ...defined({ subresource, name }),
     },
   };
 }

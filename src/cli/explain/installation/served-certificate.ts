@@ -48,7 +48,6 @@ export async function judgeServed(
 interface MountedCertificate {
   /** Name of the Secret of the files. Undefined if another volume has them. */
   readonly secret: string | undefined;
-  /** Key of the certificate. */
   readonly certificate: string;
   /** Key of the authority that the webhook writes into its configurations. Undefined if it writes none. */
   readonly authority: string | undefined;

@@ -19,7 +19,6 @@ function minorOf(gitVersion: string): number | undefined {
   return minor === undefined ? undefined : Number(minor);
 }
 
-/** Judges the Kubernetes version of the host. */
 export function hostVersion(gitVersion: string | undefined): Finding {
   const minor = minorOf(gitVersion ?? "");
   if (minor === undefined)
@@ -37,7 +36,6 @@ export function hostVersion(gitVersion: string | undefined): Finding {
   return ok([what, ...lacks].join("; "));
 }
 
-/** Judges the Kubernetes version of a member. */
 export function memberVersion(subject: string, gitVersion: string | undefined): Finding {
   const minor = minorOf(gitVersion ?? "");
   const what = `${subject}: Kubernetes ${gitVersion ?? "of an unknown version"}`;

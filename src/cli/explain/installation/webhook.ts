@@ -13,7 +13,6 @@ import { problemOf } from "./check.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 import { judgeServed } from "./served-certificate.ts";
 
-/** Input of the checks of the webhook. */
 export interface WebhookContext {
   /** The API server's time, epoch ms. */
   readonly now: number;

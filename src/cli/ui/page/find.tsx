@@ -1,13 +1,15 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import type { NamedService } from "../model.ts";
 import { counted } from "./format.ts";
 import { findAll } from "./found.ts";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, Table } from "./parts.tsx";
+import { Awaited, Empty, Table, useReading } from "./parts.tsx";
 import { linkTo, type Route } from "./route.ts";
-import { podWorkloads } from "./workload-rows.ts";
 
 const MOST_ROWS = 200;
+const SERVICES_EVERY_MS = 30_000;
+const NO_SERVICES: readonly NamedService[] = [];
 
 /** The search over everything, in the navigation. Each letter changes the address of the results. */
 export function FindField({ route }: { route: Route }): JSX.Element {
@@ -28,20 +30,27 @@ export function FindField({ route }: { route: Route }): JSX.Element {
   );
 }
 
-/** All members, namespaces, nodes, workloads, whole objects and pods that a search finds. */
+/** All members, namespaces, nodes, workloads, Services, whole objects and pods that a search finds. */
 export function FindPage({ route }: { route: Route }): JSX.Element {
-  const { members = [], pods, version, whole, isComplete } = useLive();
+  const { members = [], pods, workloads, version, whole, isComplete } = useLive();
+  const { value: services = NO_SERVICES, problem } = useReading<readonly NamedService[]>(
+    "/api/services",
+    undefined,
+    SERVICES_EVERY_MS,
+  );
   const q = route.query.get("q") ?? "";
   const found = useMemo(
-    () => findAll({ members, pods: pods.values(), workloads: podWorkloads(pods.values()), objects: whole.rows }, q),
-    [version, members, whole, q],
+    () => findAll({ members, pods: pods.values(), workloads: workloads.list(), services, objects: whole.rows }, q),
+    [version, members, services, whole, q],
   );
+  const unsearched = problem !== undefined && <p class="muted">Services are not among them: {problem}</p>;
   if (q.trim() === "") return <Empty isView title="Write a part of a name in “Find anything”" />;
   if (found.length === 0 && !isComplete) return <Awaited what="the names" />;
   if (found.length === 0) {
     return (
       <Empty isView title={`Nothing is named like “${q}”`}>
-        Searched: members, namespaces, nodes, workloads, whole objects and delegated pods.
+        Searched: members, namespaces, nodes, workloads, Services, whole objects and delegated pods.
+        {unsearched}
       </Empty>
     );
   }
@@ -53,6 +62,7 @@ export function FindPage({ route }: { route: Route }): JSX.Element {
           {counted(found.length, "name")} like “{q}”{found.length > MOST_ROWS && `, of which ${MOST_ROWS} are shown`}
         </p>
       </header>
+      {unsearched}
       <Table
         columns={["What", "In", "Name"]}
         rows={found.slice(0, MOST_ROWS).map(({ kind, name, within, link }) => ({

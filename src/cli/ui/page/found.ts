@@ -1,10 +1,10 @@
-import type { MemberRow, PodRow, WholeRow } from "../model.ts";
+import type { MemberRow, NamedService, PodRow, WholeRow } from "../model.ts";
 import { linkTo } from "./route.ts";
 import { type WorkloadRow, wholeLink } from "./workload-rows.ts";
 
 /** Something with a view of its own. */
 export interface Found {
-  readonly kind: "member" | "namespace" | "node" | "workload" | "pod" | "whole object";
+  readonly kind: "member" | "namespace" | "node" | "workload" | "Service" | "pod" | "whole object";
   readonly name: string;
   /** Namespace, or member of a node. */
   readonly within: string;
@@ -15,6 +15,7 @@ export interface Searched {
   readonly members: readonly MemberRow[];
   readonly pods: Iterable<PodRow>;
   readonly workloads: readonly WorkloadRow[];
+  readonly services: readonly NamedService[];
   readonly objects: readonly WholeRow[];
 }
 
@@ -24,7 +25,7 @@ export function wordsOf(search: string): string[] {
 }
 
 /** Finds all that has every word in its name or place: what has fewest of its kind first, exact names first of each kind. */
-export function findAll({ members, pods, workloads, objects }: Searched, search: string): Found[] {
+export function findAll({ members, pods, workloads, services, objects }: Searched, search: string): Found[] {
   const words = wordsOf(search);
   if (words.length === 0) return [];
   const namespaces = new Set<string>();
@@ -44,6 +45,9 @@ export function findAll({ members, pods, workloads, objects }: Searched, search:
     }),
     workloads.map(({ kind, name, namespace, link }) => {
       return { kind: "workload", name: `${kind}/${name}`, within: namespace, link };
+    }),
+    services.map(({ namespace, name }) => {
+      return { kind: "Service", name, within: namespace, link: linkTo(["services", namespace, name]) };
     }),
     objects.map((object) => {
       const { kind, name, namespace = "" } = object;

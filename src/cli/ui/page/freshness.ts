@@ -41,10 +41,19 @@ export function whyOld(heard: Heard, now: number): string | undefined {
   return `${who} ${since}${shown}${problem === undefined ? "." : `: ${problem}`}`;
 }
 
+// Each row of a table asks for its member.
+const BY_NAME = new WeakMap<readonly MemberRow[], ReadonlyMap<string, MemberRow>>();
+
+function memberNamed(name: string, members: readonly MemberRow[]): MemberRow | undefined {
+  const byName = BY_NAME.get(members) ?? new Map(members.map((row) => [row.name, row]));
+  BY_NAME.set(members, byName);
+  return byName.get(name);
+}
+
 /** Returns why what is known of a member's pods is old. Undefined: it is current, or the members are not read yet. */
 export function whyLost(member: string, members: readonly MemberRow[] | undefined): string | undefined {
   if (members === undefined) return undefined;
-  const row = members.find(({ name }) => name === member);
+  const row = memberNamed(member, members);
   if (row === undefined) return `${member} is no member any more`;
   return row.ready === "True"
     ? undefined

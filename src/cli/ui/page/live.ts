@@ -2,15 +2,20 @@ import { useEffect, useState } from "preact/hooks";
 import type { HiddenFromUser, LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
 import { type Heard, isOld } from "./freshness.ts";
 import { Rates } from "./rates.ts";
+import { PodWorkloads } from "./workload-rows.ts";
 
 const CONNECT_AGAIN_MS = 2_000;
 const LOOK_EVERY_MS = 1_000;
+// Changes are shown within a second.
+const LONGEST_PAUSE_MS = 500;
+const PAUSE_PER_DRAW = 4;
 
 /** The live data of the page, kept by one connection to its server. */
 export class LiveData implements Heard {
   hostName = "";
   members: readonly MemberRow[] | undefined;
   readonly pods: Map<string, PodRow> = new Map();
+  workloads: PodWorkloads = new PodWorkloads();
   whole: WholeRows = { rows: [], notRead: [] };
   hidden: HiddenFromUser = { members: false };
   /** All pods have arrived once. */
@@ -29,7 +34,10 @@ export class LiveData implements Heard {
   version = 0;
   readonly rates: Rates = new Rates();
   readonly #readers = new Set<() => void>();
-  #frame: number | undefined;
+  /** A draw is due. */
+  #isAwaited = false;
+  /** No draw before then; as `performance.now()`. */
+  #drawAt = 0;
 
   start(): void {
     this.startedAt = Date.now();
@@ -122,6 +130,7 @@ export class LiveData implements Heard {
         // A list after a cut connection tells of no changes.
         if (message.isFirst) {
           this.pods.clear();
+          this.workloads = new PodWorkloads();
           this.isComplete = false;
         }
         for (const row of message.rows) this.#set(row.uid, row);
@@ -131,17 +140,29 @@ export class LiveData implements Heard {
   }
 
   #set(uid: string, row: PodRow | undefined): void {
-    if (this.isComplete) this.rates.observe(this.pods.get(uid), row, Date.now());
+    const before = this.pods.get(uid);
+    if (this.isComplete) this.rates.observe(before, row, Date.now());
+    this.workloads.set(before, row);
     if (row === undefined) this.pods.delete(uid);
     else this.pods.set(uid, row);
   }
 
-  /** Draws once per frame, however many messages come. */
+  /** Draws once per frame, however many messages come, and leaves time for its user between two views that take long to draw. */
   #change(change: () => void): void {
     change();
-    this.#frame ??= requestAnimationFrame(() => {
-      this.#frame = undefined;
-      for (const reader of this.#readers) reader();
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    setTimeout(() => requestAnimationFrame(() => this.#draw()), this.#drawAt - performance.now());
+  }
+
+  #draw(): void {
+    const begin = performance.now();
+    this.#isAwaited = false;
+    for (const reader of this.#readers) reader();
+    // Components are drawn in a microtask.
+    setTimeout(() => {
+      const end = performance.now();
+      this.#drawAt = end + Math.min(LONGEST_PAUSE_MS, (end - begin) * PAUSE_PER_DRAW);
     });
   }
 }

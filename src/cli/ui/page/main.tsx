@@ -129,7 +129,7 @@ function Hidden(): JSX.Element | null {
 function View({ route }: { route: Route }): JSX.Element {
   const [view = "overview", first, second, third] = route.path;
   if (view === "overview") return <Overview />;
-  if (view === "members" && first === undefined) return <MembersView />;
+  if (view === "members" && first === undefined) return <MembersView route={route} />;
   if (view === "members" && first !== undefined) return <MemberPage name={first} key={first} />;
   if (view === "namespaces" && first !== undefined) return <NamespacePage name={first} />;
   if (view === "nodes" && first !== undefined && second !== undefined) {

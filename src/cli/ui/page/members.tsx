@@ -1,16 +1,24 @@
 import type { JSX } from "preact";
-import { ageOf } from "../../../api/wording.ts";
+import { useMemo } from "preact/hooks";
+import { ageOf, amountText } from "../../../api/wording.ts";
 import type { MemberRow } from "../model.ts";
 import { MEMBERS_COMMANDS } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
+import { wordsOf } from "./found.ts";
+import { Cut } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, ReadyBadge, UseBar, useNow } from "./parts.tsx";
+import { Awaited, Choice, Empty, ReadyBadge, Search, UseBar, useNow } from "./parts.tsx";
 import { QueuesOfMember } from "./queues.tsx";
-import { linkTo } from "./route.ts";
+import { changeQuery, linkTo, type Route } from "./route.ts";
+import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
+import { memberState } from "./summary.ts";
 
-/** All members, each with its room. */
-export function MembersView(): JSX.Element {
+// Beyond these a table is easier to read, and faster.
+const MOST_CARDS = 24;
+
+/** All members, each with its room: some as cards, many as a table. */
+export function MembersView({ route }: { route: Route }): JSX.Element {
   const { members, hidden } = useLive();
   if (hidden.members) return <Empty isView title="You may not see the members" />;
   if (members === undefined) return <Awaited what="the members" />;
@@ -22,6 +30,7 @@ export function MembersView(): JSX.Element {
       </Empty>
     );
   }
+  if (members.length > MOST_CARDS) return <MemberTable route={route} members={members} />;
   const troubled = members.filter(({ ready }) => ready !== "True").length;
   return (
     <>
@@ -51,6 +60,150 @@ export function MembersView(): JSX.Element {
       </div>
     </>
   );
+}
+
+const STATES = ["not ready", "cordoned", "ready"] as const;
+
+const COLUMNS: readonly Column<MemberRow>[] = [
+  {
+    name: "Member",
+    width: "15%",
+    cell: ({ name }) => (
+      <a href={linkTo(["members", name])} title={name} aria-label={name} class="cut">
+        <Cut name={name} />
+      </a>
+    ),
+    by: ({ name }) => name,
+  },
+  {
+    name: "State",
+    width: "11rem",
+    cell: ({ ready, isCordoned }) => <ReadyBadge ready={ready} isCordoned={isCordoned} />,
+    by: (row) => STATES.indexOf(memberState(row)),
+  },
+  {
+    name: "Why",
+    width: "21%",
+    cell: ({ reason }) => <span title={reason}>{reason ?? ""}</span>,
+    by: ({ reason }) => reason ?? "~",
+  },
+  { name: "Version", width: "6rem", cell: ({ version }) => version ?? "–", by: ({ version }) => version ?? "" },
+  { name: "Nodes", width: "5rem", cell: ({ nodes }) => nodes ?? "–", by: ({ nodes }) => nodes ?? 0 },
+  {
+    name: "Pods",
+    width: "6.5rem",
+    cell: ({ name, pods: { running, unfinished } }) => (
+      <a href={linkTo(["pods"], { member: name })} title={`${running} running of ${unfinished}`}>
+        {running} of {unfinished}
+      </a>
+    ),
+    by: ({ pods }) => pods.unfinished,
+  },
+  roomColumn("cpu", "CPU free", "8rem"),
+  roomColumn("memory", "Memory free", "10rem"),
+  {
+    name: "Labels",
+    width: "21%",
+    cell: (row) => {
+      const text = labelsOf(row).join(", ");
+      return <span title={text}>{text}</span>;
+    },
+  },
+];
+
+/** The room that all pods leave of a resource, sorted by its part of the whole. */
+function roomColumn(resource: string, name: string, width: string): Column<MemberRow> {
+  const roomOf = ({ use }: MemberRow): { readonly free: number; readonly of: number } | undefined => {
+    const found = use.find((each) => each.resource === resource);
+    if (found === undefined) return undefined;
+    return { free: Math.max(0, found.allocatable - found.ours - found.others), of: found.allocatable };
+  };
+  return {
+    name,
+    width,
+    cell: (row) => {
+      const room = roomOf(row);
+      return room === undefined ? "–" : `${amountText(resource, room.free)} of ${amountText(resource, room.of)}`;
+    },
+    by: (row) => {
+      const { free = 0, of = 0 } = roomOf(row) ?? {};
+      return of === 0 ? -1 : free / of;
+    },
+  };
+}
+
+function labelsOf({ labels, taints }: MemberRow): string[] {
+  return [...Object.entries(labels).map(([key, value]) => `${key}=${value}`), ...taints];
+}
+
+/** Many members, filtered, searched and sorted as the address says; by default those with trouble first. */
+function MemberTable({ route, members }: { route: Route; members: readonly MemberRow[] }): JSX.Element {
+  const { q = "", state = "", label = "", sort = "State" } = Object.fromEntries(route.query);
+  const order = orderOf(sort);
+  const shown = useMemo(() => {
+    const words = wordsOf(q);
+    const matching = members.filter((row) => {
+      const labels = labelsOf(row);
+      if ((state !== "" && memberState(row) !== state) || (label !== "" && !labels.includes(label))) return false;
+      const text = `${row.name} ${row.version} ${row.reason ?? ""} ${labels.join(" ")}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    });
+    return ordered(matching, COLUMNS, order);
+  }, [members, q, state, label, sort]);
+  const labels = useMemo(() => sharedLabels(members), [members]);
+  const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
+  const count = (wanted: string): number => members.filter((row) => memberState(row) === wanted).length;
+  return (
+    <div class="fill">
+      <header class="view-head">
+        <h1>Members</h1>
+        <p aria-live="polite">
+          {shown.length < members.length && `${shown.length.toLocaleString()} of `}
+          {counted(members.length, "member")}
+          {count("not ready") > 0 && <strong class="bad">, {count("not ready")} not ready</strong>}
+          {count("cordoned") > 0 && `, ${count("cordoned")} cordoned`}
+        </p>
+        <div class="filters">
+          <Search value={q} onSearch={(words) => set({ q: words })} />
+          <Choice
+            label="State"
+            any="every state"
+            value={state}
+            of={STATES}
+            onChoice={(chosen) => set({ state: chosen })}
+          />
+          <Choice
+            label="Label"
+            any="every label"
+            value={label}
+            of={labels}
+            onChoice={(chosen) => set({ label: chosen })}
+          />
+        </div>
+        <CopyButtons commands={MEMBERS_COMMANDS} />
+      </header>
+      <Rows
+        label="Members"
+        columns={COLUMNS}
+        rows={shown}
+        keyOf={({ name }) => name}
+        order={order}
+        none={{ words: "No member is like this.", link: linkTo(["members"]) }}
+        onOrder={(sorted) => set({ sort: sorted })}
+        minWidth="70rem"
+      />
+    </div>
+  );
+}
+
+/** Returns labels and taints that some members have in common and others lack, in their order. */
+function sharedLabels(members: readonly MemberRow[]): string[] {
+  const counts = new Map<string, number>();
+  for (const label of members.flatMap(labelsOf)) counts.set(label, (counts.get(label) ?? 0) + 1);
+  return [...counts]
+    .filter(([, count]) => count > 1 && count < members.length)
+    .map(([label]) => label)
+    .sort();
 }
 
 const REACHED = { Agent: "by its agent", Direct: "directly", Unknown: "–" };

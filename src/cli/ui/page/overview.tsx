@@ -13,13 +13,14 @@ import { podWorkloads, wholeLink } from "./workload-rows.ts";
 
 const WARNINGS_EVERY_MS = 30_000;
 const MOST_ROWS = 12;
+const PODS_AWAITED = "the pods are still being read…";
 
 /** The first view: what is wrong, what waits and why, what moves, and how fast. */
 export function Overview(): JSX.Element {
   const { members, hidden, pods, whole, isComplete } = useLive();
   const now = useNow();
-  const isAwaited = members === undefined && !hidden.members;
-  if (isAwaited || (!isComplete && pods.size === 0)) return <Awaited what="the overview" />;
+  if (members === undefined && !hidden.members) return <Awaited what="the overview" />;
+  const isReading = !isComplete && pods.size === 0;
   const all = [...pods.values()];
   const running = all.filter(({ state }) => state === "running").length;
   const waiting = byReason(all, ["waiting"], members);
@@ -31,7 +32,7 @@ export function Overview(): JSX.Element {
         <h1>Overview</h1>
         <p>
           {members !== undefined && `${counted(members.length, "member")}, `}
-          {counted(all.length, "pod")}, {running.toLocaleString()} running
+          {isReading ? PODS_AWAITED : `${counted(all.length, "pod")}, ${running.toLocaleString()} running`}
         </p>
       </header>
       <section>
@@ -40,7 +41,7 @@ export function Overview(): JSX.Element {
       </section>
       <section>
         <h2>What waits, and why</h2>
-        {waiting.length + copies.length === 0 ? <p class="muted">Nothing waits.</p> : null}
+        {waiting.length + copies.length === 0 && <p class="muted">{isReading ? PODS_AWAITED : "Nothing waits."}</p>}
         <Groups of={waiting} state="waiting" now={now} />
         {copies.length > 0 && (
           <Table
@@ -61,7 +62,8 @@ export function Overview(): JSX.Element {
       <QueuesThatWait />
       <section>
         <h2>What fails</h2>
-        {failing.length === 0 ? <p class="muted">Nothing fails.</p> : <Groups of={failing} state="failed" now={now} />}
+        {failing.length === 0 && <p class="muted">{isReading ? PODS_AWAITED : "Nothing fails."}</p>}
+        <Groups of={failing} state="failed" now={now} />
       </section>
       <section>
         <h2>What moves</h2>
@@ -84,18 +86,25 @@ function Members(): JSX.Element {
   if (members.length === 0) return <p class="muted">No member has joined yet.</p>;
   if (bad.length === 0) return <p class="muted">None: {counted(members.length, "member")} ready.</p>;
   return (
-    <Table
-      columns={["Member", "State", "Since", "Why"]}
-      rows={bad.map(({ name, ready, isCordoned, since, reason }) => ({
-        key: name,
-        cells: [
-          <MemberLink name={name} key="member" />,
-          <ReadyBadge ready={ready} isCordoned={isCordoned} key="state" />,
-          ready === "True" ? "–" : (ageOf(since, now) ?? "–"),
-          reason ?? "",
-        ],
-      }))}
-    />
+    <>
+      <Table
+        columns={["Member", "State", "Since", "Why"]}
+        rows={bad.slice(0, MOST_ROWS).map(({ name, ready, isCordoned, since, reason }) => ({
+          key: name,
+          cells: [
+            <MemberLink name={name} key="member" />,
+            <ReadyBadge ready={ready} isCordoned={isCordoned} key="state" />,
+            ready === "True" ? "–" : (ageOf(since, now) ?? "–"),
+            reason ?? "",
+          ],
+        }))}
+      />
+      {bad.length > MOST_ROWS && (
+        <p>
+          <a href={linkTo(["members"], { sort: "State" })}>All {counted(bad.length, "member")} with trouble</a>
+        </p>
+      )}
+    </>
   );
 }
 
@@ -128,7 +137,7 @@ function Moving(): JSX.Element {
   const { pods, whole } = useLive();
   const all = [...pods.values()];
   const count = (state: string): number => all.filter((row) => row.state === state).length;
-  const leaving = podWorkloads(all).filter(({ leaving: ending }) => ending > 0);
+  const leaving = podWorkloads(all.filter(({ state }) => state === "ending"));
   const copies = whole.rows.flatMap(({ members }) => members.filter(({ tone }) => tone === "ending")).length;
   return (
     <p>

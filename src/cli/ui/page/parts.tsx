@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { age, amountText } from "../../../api/wording.ts";
 import type { ToldEvent } from "../../explain/events.ts";
 import type { Trouble } from "../../explain/model.ts";
@@ -88,12 +88,12 @@ export function Choice({
   besides?: readonly [value: string, words: string];
   onChoice: (value: string) => void;
 }): JSX.Element {
+  // Preact compares no elements that stay the same: there may be thousands.
+  const options = useMemo(() => of.map((each) => <option key={each}>{each}</option>), [of.join("\n")]);
   return (
     <select aria-label={label} value={value} onChange={({ currentTarget }) => onChoice(currentTarget.value)}>
       {any !== undefined && <option value="">{any}</option>}
-      {of.map((each) => (
-        <option key={each}>{each}</option>
-      ))}
+      {options}
       {besides !== undefined && <option value={besides[0]}>{besides[1]}</option>}
     </select>
   );

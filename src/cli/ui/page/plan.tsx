@@ -11,7 +11,7 @@ import {
 import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
 import { Pending, Reasons } from "./reasons.tsx";
-import { jobWords, objectWords, type WholeWords } from "./whole-plan.ts";
+import { builtInWords, objectWords, type WholeWords } from "./whole-plan.ts";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
   fits: { words: "Fits", tone: "running" },
@@ -120,7 +120,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
         </p>
       ))}
       {clusters.length > 0 && <Shares clusters={clusters} pods={pods.length} />}
-      {whole !== undefined && <WholePlan {...jobWords(whole)} />}
+      {whole !== undefined && <WholePlan {...builtInWords(whole)} />}
       {object !== undefined && <WholePlan {...objectWords(object)} />}
       <Pending of={waitingPods(pods)} fate="would wait" heading="h3" />
     </article>

@@ -24,6 +24,11 @@ export function whyOf(row: PodRow, members: readonly MemberRow[] | undefined): s
   return row.why === undefined ? undefined : shortestReason(row.why);
 }
 
+/** Returns the state of a member in two words at most. */
+export function memberState({ ready, isCordoned }: MemberRow): "not ready" | "cordoned" | "ready" {
+  return ready !== "True" ? "not ready" : isCordoned ? "cordoned" : "ready";
+}
+
 /** Returns the members that are not ready, that are cordoned or that have another reason, those not ready first. */
 export function troubled(members: readonly MemberRow[]): MemberRow[] {
   return members
@@ -64,19 +69,26 @@ export function ofShown(
   objects: readonly WholeRow[],
 ): WarningRow[] {
   const known = new Set<string>(objects.map(({ kind, namespace = "", name }) => `${namespace}/${kind}/${name}`));
-  const deployments = new Set<string>();
+  // Pods are many, and warnings few.
+  const names = new Set(warnings.map(({ name }) => name));
+  const workloads = new Set(warnings.flatMap((warning) => [`${warning.kind}/${warning.name}`, workloadOf(warning)]));
   for (const { namespace, name, workload } of pods) {
-    known.add(`${namespace}/Pod/${name}`);
-    if (workload === undefined) continue;
-    known.add(`${namespace}/${workload}`);
-    if (workload.startsWith("Deployment/")) deployments.add(`${namespace}/${workload.slice("Deployment/".length)}`);
+    if (names.has(name)) known.add(`${namespace}/Pod/${name}`);
+    if (workload !== undefined && workloads.has(workload)) known.add(`${namespace}/${workload}`);
   }
-  return warnings.filter(
-    ({ kind, namespace, name }) =>
+  return warnings.filter((warning) => {
+    const { kind, namespace, name } = warning;
+    return (
       known.has(`${namespace}/${kind}/${name}`) ||
+      known.has(`${namespace}/${workloadOf(warning)}`) ||
       kind === "Cluster" ||
       kind === "DelegatedType" ||
-      (kind === "Node" && name.startsWith("legation-")) ||
-      (kind === "ReplicaSet" && deployments.has(`${namespace}/${name.replace(/-[^-]+$/, "")}`)),
-  );
+      (kind === "Node" && name.startsWith("legation-"))
+    );
+  });
+}
+
+/** Returns the workload that a warning is about, as rows name it. */
+function workloadOf({ kind, name }: WarningRow): string {
+  return kind === "ReplicaSet" ? `Deployment/${name.replace(/-[^-]+$/, "")}` : `${kind}/${name}`;
 }

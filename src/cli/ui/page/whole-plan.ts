@@ -1,6 +1,6 @@
 import { whyNowhere } from "../../explain/pending.ts";
 import type { MemberReason } from "../../explain/reasons.ts";
-import type { WorkloadPlan } from "../../plan/outcome.ts";
+import { amountsOf, type WorkloadPlan } from "../../plan/outcome.ts";
 
 /** The place of a whole Job or object in a sentence, and what is to say of each member. */
 export interface WholeWords {
@@ -10,11 +10,19 @@ export interface WholeWords {
 
 const NOWHERE = "No member gets it.";
 
-/** Returns the place of a whole Job, and why it waits for room or other members do not get it. */
-export function jobWords({ cluster, shares = [], message, others }: NonNullable<WorkloadPlan["whole"]>): WholeWords {
+/** Returns the place of an object of a built-in type, such as a Job, and why it waits for room or other members do not get it. */
+export function builtInWords({
+  cluster,
+  shares = [],
+  message,
+  others,
+}: NonNullable<WorkloadPlan["whole"]>): WholeWords {
   const declined = others.map(({ cluster: member, message: why }) => ({ member, message: why }));
   if (shares.length > 0) {
-    const parts = shares.map((share) => `${share.completions} completions in ${share.cluster}`);
+    const parts = shares.map((share) => {
+      const [[amount, number] = []] = amountsOf(share);
+      return `${number} ${amount} in ${share.cluster}`;
+    });
     const full = shares.flatMap((share) => waitsForRoom(share.cluster, share.message));
     return { summary: `Divided: ${parts.join(", ")}.`, reasons: [...full, ...declined] };
   }

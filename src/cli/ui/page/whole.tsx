@@ -1,9 +1,9 @@
 import type { JSX } from "preact";
 import { ageOf } from "../../../api/wording.ts";
-import { doneText, stateOf } from "../../explain/job-state.ts";
+import { doneText, stateOf } from "../../../whole/jobs/state.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
-import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
+import type { WholeObjectStatus } from "../../explain/whole-object.ts";
 import type { ComparedView, PodRow } from "../model.ts";
 import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
@@ -13,7 +13,7 @@ import { Badge, Choice, Loaded, Table, Troubles, useNow, useReading } from "./pa
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
-const TONES: Readonly<Record<ObjectInMember["state"], PodRow["state"]>> = {
+const TONES: Readonly<Record<string, PodRow["state"]>> = {
   InStep: "running",
   Waiting: "waiting",
   Contested: "failed",
@@ -68,7 +68,7 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
           key: member.cluster,
           cells: [
             <MemberLink name={member.cluster} key="member" />,
-            <Badge tone={TONES[member.state]} key="state">
+            <Badge tone={TONES[member.state] ?? "running"} key="state">
               {member.state}
             </Badge>,
             member.generation ?? "–",

@@ -30,22 +30,46 @@ export interface PlaceShare {
   readonly part: number;
 }
 
-/** Returns the workloads of pods, in the order of their names. Pods that have succeeded count for a workload that has no others. */
-export function podWorkloads(pods: Iterable<PodRow>): WorkloadRow[] {
-  const groups = new Map<string, PodRow[]>();
-  for (const pod of pods) {
-    if (pod.workload === undefined) continue;
-    const key = `${pod.namespace}/${pod.workload}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [pod]);
-    else group.push(pod);
+/** The workloads of pods that change. Only those that have changed are described anew. */
+export class PodWorkloads {
+  readonly #pods = new Map<string, Map<string, PodRow>>();
+  readonly #rows = new Map<string, WorkloadRow>();
+
+  /** Takes a pod's row before and after a change. */
+  set(before: PodRow | undefined, after: PodRow | undefined): void {
+    for (const row of [before, after]) {
+      if (row?.workload === undefined) continue;
+      const key = `${row.namespace}/${row.workload}`;
+      const pods = this.#pods.get(key) ?? new Map<string, PodRow>();
+      this.#pods.set(key, pods);
+      if (row === after) pods.set(row.uid, row);
+      else pods.delete(row.uid);
+      if (pods.size === 0) this.#pods.delete(key);
+      this.#rows.delete(key);
+    }
   }
-  return [...groups]
-    .map(([key, own]) => {
-      const unfinished = own.filter(({ state }) => state !== "succeeded");
-      return workloadRow(key, unfinished.length === 0 ? own : unfinished);
-    })
-    .sort(byKey);
+
+  /** Returns the workloads, in the order of their names. Pods that have succeeded count for one that has no others. */
+  list(): WorkloadRow[] {
+    return [...this.#pods].map(([key, pods]) => this.#row(key, pods)).sort(byKey);
+  }
+
+  #row(key: string, pods: ReadonlyMap<string, PodRow>): WorkloadRow {
+    const known = this.#rows.get(key);
+    if (known !== undefined) return known;
+    const own = [...pods.values()];
+    const unfinished = own.filter(({ state }) => state !== "succeeded");
+    const row = workloadRow(key, unfinished.length === 0 ? own : unfinished);
+    this.#rows.set(key, row);
+    return row;
+  }
+}
+
+/** Returns the workloads of pods like `PodWorkloads`. */
+export function podWorkloads(pods: Iterable<PodRow>): WorkloadRow[] {
+  const workloads = new PodWorkloads();
+  for (const pod of pods) workloads.set(undefined, pod);
+  return workloads.list();
 }
 
 /** Returns finished Jobs and CronJobs that are delegated: their authors ask for it, or they have delegated pods. */

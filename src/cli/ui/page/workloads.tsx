@@ -11,7 +11,7 @@ import { useLive } from "./live.ts";
 import { Awaited, Choice, NothingDelegated, Search, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
-import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
+import { byKey, jobWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
 
 const FIRST: readonly Column<WorkloadRow>[] = [
   {
@@ -53,6 +53,9 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     by: ({ why }) => why ?? "~",
   },
 ];
+// Members with a column of their own; more than these share one.
+const MOST_COLUMNS = 12;
+const SHOWN_PLACES = 3;
 // With three members the table fits a window of 1280 pixels.
 const FIRST_REM = 49;
 const MEMBER_REM = 8;
@@ -67,30 +70,32 @@ export function useJobs(): { readonly jobs: readonly JobRow[]; readonly problem:
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
-  const { pods, version, isComplete, whole, members } = useLive();
-  const { q = "", namespace = "", sort = "" } = Object.fromEntries(route.query);
+  const { workloads, version, isComplete, whole, members } = useLive();
+  const { q = "", namespace = "", member = "", sort = "" } = Object.fromEntries(route.query);
   const { jobs, problem } = useJobs();
   const all = useMemo(() => {
-    const known = [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)];
+    const known = [...workloads.list(), ...whole.rows.map(wholeWorkload)];
     return [...known, ...jobWorkloads(jobs, known)].sort(byKey);
-    // The map is one and the same: its version tells of changes.
+    // The object is one and the same: its version tells of changes.
   }, [version, whole, jobs]);
   const names = useMemo(() => [...new Set(all.flatMap(({ places }) => [...places.keys()]))].sort(), [all]);
-  const columns = useMemo(
-    () => [...FIRST, ...names.map((name) => memberColumn(name, whyLost(name, members)))],
-    [names.join(), members],
-  );
+  const isMany = names.length > MOST_COLUMNS;
+  const columns = useMemo(() => {
+    const lost = (name: string): string | undefined => whyLost(name, members);
+    return [...FIRST, ...(isMany ? [placesColumn(lost)] : names.map((name) => memberColumn(name, lost(name))))];
+  }, [names.join(), members]);
   const order = orderOf(sort);
   const shown = useMemo(() => {
     const words = wordsOf(q);
     const matching = all.filter((row) => {
       const { key, isWhole } = row;
       if (namespace !== "" && row.namespace !== namespace) return false;
+      if (member !== "" && !row.places.has(member)) return false;
       const text = `${key}${isWhole ? " whole" : ""}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     return ordered(matching, columns, order);
-  }, [all, q, namespace, sort, columns]);
+  }, [all, q, namespace, member, sort, columns]);
   if (!isComplete && all.length === 0) return <Awaited what="the workloads" />;
   return (
     <div class="fill">
@@ -106,6 +111,15 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
             of={[...new Set(all.map((row) => row.namespace))].filter(Boolean).sort()}
             onChoice={(chosen) => changeQuery(route, { namespace: chosen })}
           />
+          {isMany && (
+            <Choice
+              label="Member"
+              any="every member"
+              value={member}
+              of={names}
+              onChoice={(chosen) => changeQuery(route, { member: chosen })}
+            />
+          )}
         </div>
         <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
@@ -129,11 +143,32 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
           order={order}
           none={{ words: "No workload is like this.", link: linkTo(["workloads"]) }}
           onOrder={(sorted) => changeQuery(route, { sort: sorted })}
-          minWidth={`${FIRST_REM + MEMBER_REM * names.length}rem`}
+          minWidth={`${FIRST_REM + MEMBER_REM * (isMany ? SHOWN_PLACES : names.length)}rem`}
         />
       )}
     </div>
   );
+}
+
+/** The column of all members: those with the largest parts, and how many more. `lost`: why cells are what was last known. */
+function placesColumn(lost: (member: string) => string | undefined): Column<WorkloadRow> {
+  return {
+    name: "Members",
+    width: `${MEMBER_REM * SHOWN_PLACES}rem`,
+    cell: ({ places }) => {
+      const largest = [...places].sort(([, a], [, b]) => b.part - a.part);
+      const texts = largest.map(([name, { text }]) => `${name} (${text}${lost(name) === undefined ? "" : ", old"})`);
+      const isCut = texts.length > SHOWN_PLACES;
+      return (
+        <span title={texts.join(", ")}>
+          {isCut && `${texts.length} members: `}
+          {texts.slice(0, SHOWN_PLACES).join(", ")}
+          {isCut && ", …"}
+        </span>
+      );
+    },
+    by: ({ places }) => places.size,
+  };
 }
 
 /** The column of a member. `lost`: why its cells are what was last known. */

@@ -17,10 +17,8 @@ import { type MemberView, type PodView, wallTime } from "./view.ts";
 // A delegate has gone from its member's API server this long after its grace period.
 const ENDS_WITHIN_MS = 10_000;
 
-/** A member that has a delegate of the proxy. */
 export type DelegateHolder = MemberView & { readonly delegate: Stored<Pod> };
 
-/** Reports whether the pod is the delegate of exactly this proxy. */
 export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
   return delegate !== undefined && ownerOf(delegate)?.uid === proxy.metadata.uid;
 }
@@ -46,7 +44,6 @@ export function awaitsDelegate({ metadata }: Pod): boolean {
   return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
 }
 
-/** Reports whether the proxy is bound and its delegate on record. */
 export function isBoundWithDelegate(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
 }
@@ -139,7 +136,6 @@ export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
   return isBound(proxy) && askedGrace(proxy) === 0;
 }
 
-/** Deletes the member's delegate if the member answers. */
 export function withdraw({ name, reachable, delegate }: MemberView): ActionOf<"delete">[] {
   if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];

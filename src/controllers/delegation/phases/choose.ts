@@ -113,7 +113,8 @@ function handOver(wait: DelegationDecision, { proxy, gang }: PodView): Delegatio
 function reservedRoom(ranking: Ranking, view: PodView, now: number): string[] {
   const isOverdue = (name: string): boolean =>
     view.members.some((member) => member.name === name && member.overdue === true);
-  return openMembers(ranking.full, view, now).filter((name) => name === view.memory.reserved && !isOverdue(name));
+  const reserved = ranking.full.filter((name) => name === view.memory.reserved);
+  return openMembers(reserved, view, now).filter((name) => !isOverdue(name));
 }
 
 function awaitRoom(refusals: readonly Refusal[], view: PodView, now: number): DelegationDecision {

@@ -14,7 +14,10 @@ import { ExportStatus } from "./status.ts";
 import { Exports } from "./writer.ts";
 
 export interface ExportControllerOptions extends PodCopierOptions {
-  readonly copier: Pick<Copier<ServiceObject>, "copies" | "standing" | "sources">;
+  readonly copier: Pick<Copier<ServiceObject>, "standing"> & {
+    readonly copies: Pick<Copier<ServiceObject>["copies"], "of" | "in">;
+    readonly sources: Pick<Copier<ServiceObject>["sources"], "of">;
+  };
   /** Reports whether Legation is the implementation there, which reads the host's exports. */
   readonly exportsItself: (member: string) => boolean;
   readonly counts: (member: string, namespace: string, name: string) => boolean;

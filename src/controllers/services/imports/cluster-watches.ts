@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { GROUP, HOST_LABEL } from "../../../api/keys.ts";
 import type {
   EndpointSlice,
@@ -68,8 +69,7 @@ export class ClusterWatches {
       return new Reflector<T>({
         client,
         resource,
-        ...(labelSelector === undefined ? {} : { labelSelector }),
-        ...(budget === undefined ? {} : { budget }),
+        ...defined({ labelSelector, budget }),
         indexes: { [NAME_INDEX]: (object) => [indexed(object.metadata.namespace ?? "", nameOf(object))] },
         clock,
         log,

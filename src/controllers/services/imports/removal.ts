@@ -31,7 +31,7 @@ export class ImportRemoval {
     this.#options = options;
     this.#loop = new Controller<string, ClusterClient, ClusterClient>(
       {
-        name: "imports",
+        name: "imports-removal",
         observe: (cluster) => this.#observe(cluster),
         decide: (client) => ({ actions: [client], outcome: "Removing" }),
         execute: async (client, { signal }) => {

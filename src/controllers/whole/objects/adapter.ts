@@ -20,7 +20,6 @@ import {
 import { flavorExcludes, isHeldBack, isQueuedObject } from "../../../copies/queued-objects.ts";
 import { isExported } from "../../../copies/services.ts";
 import type { Source } from "../../../copies/source.ts";
-import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
 import { explain } from "../../../placement/rank.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
@@ -54,7 +53,7 @@ const BUSY_WRITES = 4;
 
 /** Gives the annotated objects of one type to the members that placement admits. */
 export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined, JsonObject, Observed> {
-  readonly names: (typeof WHOLE_FAMILIES)["types"] = WHOLE_FAMILIES.types;
+  readonly names = { objects: "whole-objects", copies: "whole-object-copies" } as const;
   readonly writes: ObjectWrites;
   readonly replacesCopies = true;
   readonly decide: typeof decide = decide;
@@ -180,7 +179,6 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
     return isHeldBack(found, this.#type) && !this.statuses.hasBegun(found);
   }
 
-  /** Counts the object as it is in the members that get it: no places count it no more. */
   #count(key: ObjectKey, places: readonly ObjectMember[]): void {
     const given = places.filter(({ excluded }) => excluded === undefined);
     const isWaiting = given.some(({ inStep, contested }) => !inStep || contested !== undefined);
@@ -191,7 +189,6 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
     this.onChange();
   }
 
-  /** Returns the record that the object lacks, and since when. */
   #noteMembers(key: ObjectKey, members: readonly MemberRecord[] | undefined): Observed["staleMembers"] {
     if (members === undefined) {
       this.#membersStaleSince.delete(key);

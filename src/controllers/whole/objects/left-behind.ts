@@ -7,7 +7,6 @@ import { ignoring } from "../../../kube/errors.ts";
 import { customResourceDefinitions, endpointSlices, type Resource } from "../../../kube/resources.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 
-/** A copy in a member that is left behind there. */
 export interface LeftBehind {
   readonly client: ClusterClient;
   readonly resource: Resource<KubeObject>;

@@ -63,7 +63,6 @@ export class ObjectPlacements {
     return placed;
   }
 
-  /** Ranks the members for an object that one of them gets. */
   rank(object: Stored<AnyObject>): Ranking {
     return rankMembers(objectToPlace(object, { ...this.#options, candidates: this.#currentCandidates() }));
   }

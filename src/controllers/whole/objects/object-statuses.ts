@@ -53,7 +53,6 @@ export class ObjectStatuses {
     return ruled === undefined || hasSubresource ? ruled?.status : withoutGenerations(ruled.status);
   }
 
-  /** Forgets the problems of an object that is gone. */
   forget(key: ObjectKey): void {
     this.#note(key, []);
   }

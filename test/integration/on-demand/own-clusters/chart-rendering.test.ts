@@ -50,7 +50,13 @@ function byIdentity(manifests: readonly Manifest[]): Record<string, Manifest> {
 /** Returns what `legation install` applies. */
 async function applied(options: Partial<InstallOptions> = {}, folders: readonly string[] = []): Promise<Manifest[]> {
   const loaded = await Promise.all(["", ...folders].map((folder) => loadManifests(join(ROOT, "manifests", folder))));
-  const plan = planInstall(loaded.flat(), { clusterName: "host", mcs: false, version: packageVersion(), ...options });
+  const plan = planInstall(loaded.flat(), {
+    clusterName: "host",
+    mcs: false,
+    shards: 1,
+    version: packageVersion(),
+    ...options,
+  });
   return [...plan.apply];
 }
 

@@ -41,6 +41,23 @@ describe("the status of all members", () => {
     ]);
   });
 
+  test("is what the controller wrote, once pods are too many to be counted one by one", () => {
+    const summed = { pods: 5_001, unfinishedPods: 5_000, runningPods: 4_999, requested: { cpu: "6", memory: "8Gi" } };
+    const many = cluster("west", { status: { ...ready("True"), ...summed } });
+    const unplaced = proxyPod({ spec: {} });
+    expect(hostStatus({ clusters: [many, cluster("east")], nodes: [], proxies: [unplaced] })).toMatchObject({
+      clusters: [
+        { name: "east", pods: { running: 0, unfinished: 0 } },
+        {
+          cpu: { free: 2, allocatable: 8 },
+          memory: { free: 8 * 2 ** 30 },
+          pods: { running: 4_999, unfinished: 5_000 },
+        },
+      ],
+      waiting: { unplaced: 1, gated: 0 },
+    });
+  });
+
   test("has no free room, and not less, while its nodes are not ready and their pods stay", () => {
     const none = { ...ready("True"), allocatable: { cpu: "0", memory: "0" } };
     const [west] = hostStatus({

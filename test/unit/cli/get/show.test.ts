@@ -63,6 +63,18 @@ test("shows clusters that answer late behind the others", async () => {
   expect(rows).toEqual(["west b", "east a"]);
 });
 
+test("shows a late cluster while another one has still not answered", async () => {
+  const clock = new FakeClock();
+  const [late, later] = [Promise.withResolvers<ClusterAnswer>(), Promise.withResolvers<ClusterAnswer>()];
+  const { rows, count } = await shown([late.promise, later.promise], clock);
+  await clock.advance(2_000);
+  late.resolve(answer("east", podPage(["shop/a"])));
+  await clock.advance(2_000);
+  expect(rows).toEqual(["east a"]);
+  later.resolve(answer("west", podPage(["shop/b"])));
+  expect(await count).toBe(2);
+});
+
 test("says how much of a list is shown whose pages expired, and goes on with the next cluster", async () => {
   const clock = new FakeClock();
   const east = answer("east", podPage(["shop/a"]), kubeError("Gone", "too old"));

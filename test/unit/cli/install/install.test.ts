@@ -16,7 +16,7 @@ function installBeside(node: KubeNode): Promise<unknown> {
   const { signal } = new AbortController();
   return install(
     [],
-    { clusterName: "host", mcs: false, version: "1.2.3" },
+    { clusterName: "host", mcs: false, shards: 1, version: "1.2.3" },
     { client, signal, onApplied: () => {}, onAdvice: () => {} },
   );
 }

@@ -36,6 +36,7 @@ test("finds no settings where nothing is installed", async () => {
     webhookUrl: undefined,
     relay: false,
     mcs: false,
+    shards: 1,
     ownImage: undefined,
   });
 });
@@ -54,6 +55,7 @@ test("reads an installation's settings from its objects, also of a version that 
     access: undefined,
     relay: false,
     mcs: false,
+    shards: 1,
     ownImage,
   });
   const outside = await read({
@@ -77,6 +79,7 @@ test("keeps an operator's own image for its version, and requires --image for an
     access: undefined,
     relay: false,
     mcs: false,
+    shards: 1,
     ownImage: "registry.example/l:1",
   };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");

@@ -43,7 +43,7 @@ const all = [
 
 describe("the plan of an installation", () => {
   test("applies dependencies first, and admission last", () => {
-    const { apply, leaveOut } = planInstall(all, { clusterName: "host", mcs: false, version: "1.2.3" });
+    const { apply, leaveOut } = planInstall(all, { clusterName: "host", mcs: false, shards: 1, version: "1.2.3" });
     expect(apply.map(({ kind }) => kind)).toEqual([
       "CustomResourceDefinition",
       "Namespace",
@@ -64,6 +64,7 @@ describe("the plan of an installation", () => {
     const { apply, leaveOut } = planInstall(all, {
       clusterName: "host",
       mcs: false,
+      shards: 1,
       version: "1.2.3",
       webhookUrl: "https://127.0.0.1:8443",
     });
@@ -75,7 +76,13 @@ describe("the plan of an installation", () => {
     [undefined, { service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 } }],
     ["https://127.0.0.1:8443", { url: "https://127.0.0.1:8443/mutate" }],
   ])("changes only the webhook's target for %s, and leaves out the caBundle", (webhookUrl, clientConfig) => {
-    const { apply } = planInstall([webhook], { clusterName: "host", mcs: false, version: "1.2.3", webhookUrl });
+    const { apply } = planInstall([webhook], {
+      clusterName: "host",
+      mcs: false,
+      shards: 1,
+      version: "1.2.3",
+      webhookUrl,
+    });
     expect(apply.at(-1)?.webhooks).toEqual([{ name: "pods.legation.dev", failurePolicy: "Fail", clientConfig }]);
   });
 
@@ -83,6 +90,7 @@ describe("the plan of an installation", () => {
     const { apply } = planInstall([deployment], {
       clusterName: "host",
       mcs: false,
+      shards: 1,
       version: "1.2.3",
       image: "registry.example/legation:2",
     });
@@ -96,7 +104,7 @@ describe("the plan of an installation", () => {
   });
 
   test("labels every object so that uninstall finds it", () => {
-    const { apply } = planInstall(all, { clusterName: "host", mcs: false, version: "1.2.3" });
+    const { apply } = planInstall(all, { clusterName: "host", mcs: false, shards: 1, version: "1.2.3" });
     for (const { metadata } of apply) {
       expect(metadata.labels).toMatchObject({
         "app.kubernetes.io/managed-by": "legation",
@@ -106,7 +114,7 @@ describe("the plan of an installation", () => {
   });
 
   test("writes the host's name where the controller reads it", () => {
-    const { apply } = planInstall([], { clusterName: "berlin", mcs: false, version: "1.2.3" });
+    const { apply } = planInstall([], { clusterName: "berlin", mcs: false, shards: 1, version: "1.2.3" });
     expect(apply).toMatchObject([
       {
         kind: "ConfigMap",
@@ -118,7 +126,7 @@ describe("the plan of an installation", () => {
 });
 
 describe("access to members", () => {
-  const own = { clusterName: "host", mcs: false, version: "1.2.3" };
+  const own = { clusterName: "host", mcs: false, shards: 1, version: "1.2.3" };
   const folder = join(packageRoot(), "manifests", "access");
   const kindsOf = (manifests: readonly Manifest[]): string[] => manifests.map(({ kind }) => kind);
   const find = (manifests: readonly Manifest[], kind: string): Manifest | undefined =>

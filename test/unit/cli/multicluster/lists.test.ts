@@ -1,5 +1,35 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { GetRuns, IN_SHOP_ALONE, sessionWith } from "../get/fake-members.ts";
+import { startReadings } from "../../../../src/cli/multicluster/lists.ts";
+import { Gaps } from "../../../../src/cli/shared/gaps.ts";
+import { discoveryDocument } from "../../../support/builders/discovery.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { FakeMember, GetRuns, IN_SHOP_ALONE, sessionWith } from "../get/fake-members.ts";
+
+test("reads 64 of 200 clusters at a time, and others in place of those that answer or are late", async () => {
+  const clock = new FakeClock();
+  const begun = new Map<string, PromiseWithResolvers<object>>();
+  const clusters = Array.from({ length: 200 }, (_, index) => {
+    const name = `member-${index}`;
+    const raw = ({ path }: { readonly path: string }): Promise<object> => {
+      if (path !== "/api") return Promise.resolve(discoveryDocument(path, []));
+      const answer = Promise.withResolvers<object>();
+      begun.set(name, answer);
+      return answer.promise;
+    };
+    return { name, client: { ...new FakeMember(name).client, raw } };
+  });
+  const request = { queries: [], namespace: "shop", includeObject: "Metadata", timeoutMs: 60_000 } as const;
+  const { signal } = new AbortController();
+  const answers = startReadings(clusters, request, { gaps: new Gaps(() => undefined), signal, clock });
+  expect(answers).toHaveLength(200);
+  await clock.advance(0);
+  expect(begun.size).toBe(64);
+  for (const name of ["member-3", "member-5"]) begun.get(name)?.resolve(discoveryDocument("/api", []));
+  await clock.advance(0);
+  expect(begun.size).toBe(66);
+  await clock.advance(2_000);
+  expect(begun.size).toBe(66 + 64);
+});
 
 describe("the lists of members", () => {
   let runs: GetRuns;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
-import { type Plan, shortfallOf, type WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
-import { planText } from "../../../../src/cli/plan/text.ts";
+import type { Plan, WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
+import { planText, shortfallOf } from "../../../../src/cli/plan/text.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
-import { emptyPlan, shortfallOf } from "../../../../src/cli/plan/outcome.ts";
-import { planText } from "../../../../src/cli/plan/text.ts";
+import { emptyPlan } from "../../../../src/cli/plan/outcome.ts";
+import { planText, shortfallOf } from "../../../../src/cli/plan/text.ts";
 import { checkExpressions } from "../../../../src/cli/plan/whole.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { recordedSession } from "../session.ts";

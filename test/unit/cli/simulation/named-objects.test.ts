@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DevicesStatus } from "../../../../src/api/cluster-status.ts";
+import { dependencyKey } from "../../../../src/copies/named-by-pods.ts";
 import { preparationIn } from "../../../../src/placement/needs.ts";
-import { dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { followedObjects } from "../../../../src/scheduling/followed-objects.ts";
 import { type NamedObjects, namedNeeds } from "../../../../src/simulation/named-objects.ts";
 import { SimulatedMember } from "../../../../src/simulation/simulated-member.ts";

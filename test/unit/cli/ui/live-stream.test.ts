@@ -1,5 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
+import { PassThrough } from "node:stream";
+import { createGunzip } from "node:zlib";
 import { expect, test } from "vitest";
 import { LiveStream } from "../../../../src/cli/ui/live-stream.ts";
 import type { LiveReader } from "../../../../src/cli/ui/live-view.ts";
@@ -46,7 +49,7 @@ async function opened(rows: readonly PodRow[], silentMs?: number) {
       };
     },
   };
-  const stream = new LiveStream(view, response as unknown as ServerResponse, clock);
+  const stream = new LiveStream(view, response as unknown as ServerResponse, { clock, isZipped: false });
   const running = stream.run("host");
   await settled();
   const close = async (): Promise<void> => {
@@ -65,6 +68,32 @@ test("sends the host's name, then all pods in parts", async () => {
   );
   expect(parts).toEqual(["host", "heard", [true, 1_000], [false, 1], "complete"]);
   await close();
+});
+
+test("sends 5,000 pods compressed, in less than 300 kB", async () => {
+  const sent = new PassThrough();
+  const rows = Array.from({ length: 5_000 }, (_, index) => ({
+    ...row(randomUUID()),
+    name: `web-${index % 50}-7f9c6bd5b8-${index}`,
+    created: new Date(index * 60_000).toISOString(),
+  }));
+  const view = { isComplete: true, silentMs: 0, rows: () => rows, subscribe: () => () => {} };
+  const response = Object.assign(sent, { writeHead: () => sent });
+  const stream = new LiveStream(view, response as unknown as ServerResponse, {
+    clock: new FakeClock(),
+    isZipped: true,
+  });
+  const running = stream.run("host");
+  let bytes = 0;
+  let text = "";
+  for await (const chunk of sent.on("data", ({ length }: Buffer) => (bytes += length)).pipe(createGunzip())) {
+    text += String(chunk);
+    if (text.includes('"complete"')) break;
+  }
+  sent.destroy();
+  await running;
+  expect(text.match(/"uid"/g)).toHaveLength(5_000);
+  expect(bytes).toBeLessThan(300_000);
 });
 
 test("clears an earlier list of the page when there are no pods", async () => {

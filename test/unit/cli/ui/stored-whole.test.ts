@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { storedJob, storedObject } from "../../../../src/cli/ui/stored-whole.ts";
-import { wholeJobRow } from "../../../../src/cli/ui/whole-rows.ts";
+import { storedBuiltIn, storedObject } from "../../../../src/cli/ui/stored-whole.ts";
+import { builtInRow } from "../../../../src/cli/ui/whole-rows.ts";
+import { JOBS } from "../../../../src/whole/jobs/type.ts";
 
 const metadata = {
   name: "report",
@@ -30,8 +31,8 @@ test("keeps of a Job what its row reads, and not its pods' environment", () => {
     spec: { parallelism: 3, completions: 6, template: { spec: { containers } } },
     status: { startTime: "2026-11-27T00:01:00Z", succeeded: 2, active: 1 },
   };
-  const stored = storedJob(job);
+  const stored = storedBuiltIn(JOBS, job);
   expect(JSON.stringify(stored)).not.toContain("c2VjcmV0");
-  expect(wholeJobRow(stored)).toEqual(wholeJobRow(job));
-  expect(wholeJobRow(stored).members).toMatchObject([{ member: "west", wanted: 6, has: 2 }]);
+  expect(builtInRow(JOBS, stored)).toEqual(builtInRow(JOBS, job));
+  expect(builtInRow(JOBS, stored).members).toMatchObject([{ member: "west", wanted: 6, has: 2 }]);
 });

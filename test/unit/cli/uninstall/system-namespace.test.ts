@@ -16,10 +16,11 @@ async function removal(stored: readonly Secret[], otherHosts: number) {
   let namespace: Stored<KubeObject> | undefined = {
     metadata: { name: "legation-system", uid: "n", resourceVersion: "1" },
   };
+  const leases = ["", "-1", "-replica-0a"].map((suffix) => ({ metadata: { name: `legation-controller${suffix}` } }));
   const host = fakeClient({
     find: async () => namespace,
     list: async (resource: Resource<KubeObject>) => ({
-      items: { serviceaccounts: accounts, secrets: stored }[resource.plural] ?? [],
+      items: { serviceaccounts: accounts, secrets: stored, leases }[resource.plural] ?? [],
       resourceVersion: "1",
       size: 0,
     }),
@@ -62,8 +63,8 @@ describe("Legation's namespace in a member of other hosts", () => {
     const stays = !goes && found.type !== TOKEN;
     const { deleted, told } = await removal([found], 1);
     const { name, uid } = found.metadata;
-    // The only Lease is the one by which controllers elect their leader.
-    expect(deleted).toEqual(["leases/legation-controller", ...(goes ? [`secrets/${name} ${uid}`] : [])]);
+    const leases = ["", "-1", "-replica-0a"].map((suffix) => `leases/legation-controller${suffix}`);
+    expect(deleted).toEqual([...leases, ...(goes ? [`secrets/${name} ${uid}`] : [])]);
     expect(told).toEqual([
       "Namespace legation-system: this cluster is a member of other hosts: legation-host-0",
       ...(stays ? [`Secrets in legation-system that Legation did not make: ${name}`] : []),

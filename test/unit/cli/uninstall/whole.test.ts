@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
-import { listMarkedJobs, releaseJob, unmarkCronJobs } from "../../../../src/cli/uninstall/whole.ts";
+import { listMarkedWhole, releaseWhole, unmarkMakers } from "../../../../src/cli/uninstall/whole.ts";
+import { JOBS } from "../../../../src/whole/jobs/type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
@@ -28,7 +29,8 @@ async function requestsFor(status?: Job["status"]): Promise<unknown[]> {
     },
   });
   const metadata = { finalizers: ["x.io/y", WHOLE] };
-  await releaseJob(client, job({ metadata, ...(status === undefined ? {} : { status }) }), signal);
+  const object = job({ metadata, ...(status === undefined ? {} : { status }) });
+  await releaseWhole(client, { type: JOBS, object }, signal);
   return requests;
 }
 
@@ -67,11 +69,8 @@ describe("a whole Job that is released", () => {
       if (refusals-- > 0) throw kubeError("Forbidden", "no", { cluster: "host", verb: "patch", objectName: "sum" });
       return { metadata: {} };
     };
-    await releaseJob(
-      fakeClient({ patch }),
-      job({ metadata: { finalizers: [WHOLE] }, status: ended("Complete") }),
-      signal,
-    );
+    const object = job({ metadata: { finalizers: [WHOLE] }, status: ended("Complete") });
+    await releaseWhole(fakeClient({ patch }), { type: JOBS, object }, signal);
     expect(refusals).toBeLessThan(0);
   });
 });
@@ -86,8 +85,8 @@ test("finds Jobs by label, finalizer or spec.managedBy", async () => {
     job({ metadata: { name: "released" }, ...managed, status: ended("Complete") }),
   ];
   const host = fakeClient({ list: async () => ({ items, resourceVersion: "1", size: 0 }) });
-  const found = await listMarkedJobs(host, signal);
-  expect(found.map(({ metadata: { name } }) => name)).toEqual(["labelled", "held", "managed"]);
+  const found = await listMarkedWhole(host, signal);
+  expect(found.map(({ object }) => object.metadata.name)).toEqual(["labelled", "held", "managed"]);
 });
 
 test("removes the marks from a CronJob's Job template, though a webhook that is gone puts them back once", async () => {
@@ -104,7 +103,7 @@ test("removes the marks from a CronJob's Job template, though a webhook that is 
       return cronJob(name, bodies.length === 1 ? WHOLE : undefined);
     },
   });
-  expect(await unmarkCronJobs(host, signal)).toEqual(["team/whole"]);
+  expect(await unmarkMakers(host, signal)).toEqual(["team/whole"]);
   const jobTemplate = { metadata: { labels: { [WHOLE]: null } }, spec: { managedBy: null } };
   const patched = ["whole", { metadata: { uid: "uid-of-whole" }, spec: { jobTemplate } }];
   expect(bodies).toEqual([patched, patched]);

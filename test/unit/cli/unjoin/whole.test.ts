@@ -33,8 +33,8 @@ function divided(name: string): object {
 
 test("a share that is complete does not count, and one that is not does", async () => {
   const host = hostWith(divided("sum"));
-  expect(await unfinishedWhole(host.client, "west", signal)).toEqual({ jobs: [] });
-  expect((await unfinishedWhole(host.client, "east", signal)).jobs).toHaveLength(1);
+  expect(await unfinishedWhole(host.client, "west", signal)).toEqual([]);
+  expect(await unfinishedWhole(host.client, "east", signal)).toHaveLength(1);
 });
 
 test("only unfinished Jobs of the member count", async () => {
@@ -46,8 +46,8 @@ test("only unfinished Jobs of the member count", async () => {
     whole("elsewhere", "east"),
     own,
   );
-  const { jobs: found } = await unfinishedWhole(host.client, "west", signal);
-  expect(found.map(({ metadata }) => metadata.name)).toEqual(["runs"]);
+  const found = await unfinishedWhole(host.client, "west", signal);
+  expect(found.map(({ object }) => object.metadata.name)).toEqual(["runs"]);
 });
 
 /** Empties `west`, which has whole Jobs and no pod. Resolves to the reported lines. */
@@ -119,6 +119,6 @@ test("waits until the Jobs have finished, and reports each", async () => {
   const report = (line: string): void => void lines.push(line);
   const waited = waitForWhole(host, "west", { timeoutMs: 60_000, signal, report, clock });
   await clock.advance(10_000);
-  expect(await waited).toEqual({ jobs: [] });
+  expect(await waited).toEqual([]);
   expect(lines).toEqual(["Job team/max has finished", "Job team/sum has finished"]);
 });

@@ -1,6 +1,7 @@
 import { onTestFinished } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
 import { firstAuthorities } from "../../../../src/controllers/agents/authority.ts";
 import { AgentController } from "../../../../src/controllers/agents/controller.ts";
 import { sha256 } from "../../../../src/controllers/agents/credentials.ts";
@@ -129,6 +130,7 @@ export async function controllerOf(
     member: () => undefined,
   };
   const controller = new AgentController({
+    shard: ALL_NAMESPACES,
     host,
     hostId: "host-id",
     registry,

@@ -1,8 +1,8 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
-import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import type { DependencyObject } from "../../../../src/copies/dependencies.ts";
+import { FAMILIES } from "../../../../src/copies/named-by-pods.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { listing } from "../../../support/builders/answers.ts";
@@ -33,7 +33,7 @@ beforeEach(() => {
   });
   controller = new DependencyController({
     ...surroundings([], clock),
-    family: NAMESPACED,
+    family: FAMILIES.dependencies,
     host,
     proxies,
   });

@@ -129,7 +129,7 @@ async function runWhileLeading(
   emitter = new Events();
   for (const name of ["roomFreed", "placesChanged", "groupMoved"] as const) emitter.on(name, onRoom);
   const log = createLogger({ level: "silent" });
-  const proxies = reflectProxies({ host, events: emitter, clock, log });
+  const proxies = reflectProxies({ host, onEvent: (event) => emitter.emit("proxy", event), clock, log });
   const recorder = { record: nothing };
   controller = new DelegationController({
     host,

@@ -3,12 +3,11 @@ import type { ClusterSpec } from "../../../../src/api/cluster.ts";
 import { HOST_LABEL } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
-import { CLASSES } from "../../../../src/controllers/dependencies/family.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
+import { FAMILIES } from "../../../../src/copies/named-by-pods.ts";
 import type { WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { classesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { answerOf, listing, writing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -23,7 +22,8 @@ function source(parts: Omit<DependencyObject, "metadata">): Stored<DependencyObj
 }
 
 test("returns the classes that a pod names, except those that every cluster has", () => {
-  const named = (spec: object): string[] => classesOf(pod({ spec })).map(({ kind, name }) => `${kind} ${name}`);
+  const named = (spec: object): string[] =>
+    FAMILIES.classes.of(pod({ spec })).map(({ kind, name }) => `${kind} ${name}`);
   expect(named({ priorityClassName: "batch", runtimeClassName: "gvisor" })).toEqual([
     "PriorityClass batch",
     "RuntimeClass gvisor",
@@ -105,7 +105,7 @@ async function going({ classSelector, others = [] }: Clusters) {
   });
   const controller = new DependencyController({
     host,
-    family: CLASSES,
+    family: FAMILIES.classes,
     ...surroundings([of], clock),
     proxies,
   });

@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
-import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
+import { FAMILIES } from "../../../../src/copies/named-by-pods.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { Store } from "../../../../src/runtime/store.ts";
@@ -74,7 +74,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
     candidate: () => candidateNamed("west"),
   });
   const controller = new DependencyController({
-    family: NAMESPACED,
+    family: FAMILIES.dependencies,
     host: onHost.client,
     ...surroundings([of], clock),
     proxies,
@@ -362,7 +362,7 @@ describe("a member's own service account, which is used in place", () => {
       delegates: delegates({ list: () => [], countUnfinished: () => 0, unfinished: () => [] }),
     });
     const controller = new DependencyController({
-      family: NAMESPACED,
+      family: FAMILIES.dependencies,
       host,
       ...surroundings([of], clock),
       proxies,

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { Users } from "../../../../src/controllers/dependencies/users.ts";
+import { dependencyKey, FAMILIES } from "../../../../src/copies/named-by-pods.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { dependenciesOf, dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 
@@ -16,7 +16,7 @@ let proxies: Store<Pod>;
 let users: Users;
 beforeEach(() => {
   proxies = new Store<Pod>();
-  users = new Users(proxies, dependenciesOf);
+  users = new Users(proxies, FAMILIES.dependencies.of);
 });
 
 function member(name: string, ...delegates: Stored<Pod>[]) {

@@ -3,7 +3,9 @@ import type { AnyObject } from "../../../../src/api/delegated-type.ts";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ForeignByNode } from "../../../../src/clusters/foreign-usage.ts";
 import { memberRoom, unconnectedRoom } from "../../../../src/controllers/queues/member-rooms.ts";
-import { jobInMember, objectsInMember, type WholeInMember } from "../../../../src/controllers/queues/whole-work.ts";
+import { objectsInMember } from "../../../../src/controllers/queues/whole-work.ts";
+import { JOBS } from "../../../../src/whole/jobs/type.ts";
+import type { WholeInMember } from "../../../../src/whole/type.ts";
 import { cluster, delegates, member } from "../../../support/builders/member.ts";
 
 const QUEUED = { "kueue.x-k8s.io/cluster-queue-name": "team" };
@@ -70,7 +72,7 @@ test("a whole Job of a queue is its running pods, which are no others' use", () 
   const metadata = { namespace: "shop", name: "sum", uid: "host-uid", resourceVersion: "1" };
   const object: Stored<Job> = { metadata, spec: { template }, status: { active: 3 } };
   const copy: Stored<Job> = { ...object, metadata: { ...metadata, uid: "copy-uid" } };
-  const { queued, usedOn } = room([], [jobInMember(object, copy)]);
+  const { queued, usedOn } = room([], [JOBS.inMember(object, copy)]);
   expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 6, pods: 3 } }]);
   expect(usedOn("node-1")).toEqual({ cpu: 3 });
 });

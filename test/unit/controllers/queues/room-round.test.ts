@@ -5,9 +5,11 @@ import type { TopologyAssignment, Workload } from "../../../../src/api/kueue-wor
 import type { Verdict } from "../../../../src/controllers/queues/decide-room.ts";
 import { podsOf, workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
 import { judge, type QueuedWorkload } from "../../../../src/controllers/queues/room-round.ts";
-import { type WholeWork, workOfJob, workOfObject } from "../../../../src/controllers/queues/whole-work.ts";
+import { workOfObject } from "../../../../src/controllers/queues/whole-work.ts";
 import { completedSpec } from "../../../../src/pods/host-admission.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
+import { JOBS } from "../../../../src/whole/jobs/type.ts";
+import type { WholeWork } from "../../../../src/whole/type.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { host, namespace } from "../../cli/simulation/host.ts";
 import { AT, entry, NOW, podSet, workload } from "./workloads.ts";
@@ -219,18 +221,20 @@ describe("a workload", () => {
         podSets: [podSet({ count, cpu: "5", template: { ...podSet({ cpu: "5" }).template, metadata: {} } })],
       }),
     ];
-    expect(judged(TWO, asking(3), { whole: [workOfJob(job())] })).toMatchObject([
+    expect(judged(TWO, asking(3), { whole: [JOBS.workOf(job())] })).toMatchObject([
       { message: expect.stringMatching(/^3 pods fit: 3 in /) },
     ]);
-    expect(judged(TWO, asking(4), { whole: [workOfJob(job())] })).toMatchObject([{ state: "Retry" }]);
+    expect(judged(TWO, asking(4), { whole: [JOBS.workOf(job())] })).toMatchObject([{ state: "Retry" }]);
     const begun = job({}, { "legation.dev/cluster": "west" });
-    expect(judged(TWO, asking(3), { whole: [workOfJob(begun)] })).toMatchObject([{ message: "3 pods fit: 3 in west" }]);
+    expect(judged(TWO, asking(3), { whole: [JOBS.workOf(begun)] })).toMatchObject([
+      { message: "3 pods fit: 3 in west" },
+    ]);
     // Its pods are in the member only, and the Job's status counts them.
     const told = [workload("a", { ...ready, podSets: [podSet({ count: 3, cpu: "5" })] })];
     const other = [workload("b", { podSets: [podSet({ count: 6, cpu: "5" })] })];
-    expect(judged(TWO, other, { told, whole: [workOfJob(begun)] })).toMatchObject([{ state: "Retry" }]);
+    expect(judged(TWO, other, { told, whole: [JOBS.workOf(begun)] })).toMatchObject([{ state: "Retry" }]);
     const runs = { ...begun, status: { active: 2, succeeded: 1 } };
-    expect(judged(TWO, other, { told, whole: [workOfJob(runs)] })).toMatchObject([{ state: "Ready" }]);
+    expect(judged(TWO, other, { told, whole: [JOBS.workOf(runs)] })).toMatchObject([{ state: "Ready" }]);
   });
 
   test("of a whole object needs one member for all of its pods, and the one that it has begun in", () => {

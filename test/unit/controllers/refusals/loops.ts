@@ -1,6 +1,7 @@
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import type { ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { ExportStatus } from "../../../../src/controllers/services/exports/status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
@@ -119,6 +120,7 @@ export const aVirtualNode: Site = async (error) => {
     registry: registryOf([west]),
     events: new Events(),
     proxies: { synced: true, countByIndex: () => 0 },
+    shard: ALL_NAMESPACES,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
     networkProblem: () => undefined,

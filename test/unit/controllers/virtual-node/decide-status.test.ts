@@ -65,6 +65,17 @@ test("a Cluster says why it is left out of its network, as long as it is", () =>
   expect(conditionsOf({ cluster: known as Stored<Cluster> })).toMatchObject([{ type: "Ready" }]);
 });
 
+test("the status of a Cluster has what this host's pods in the member request, and how many run", () => {
+  const used = facts({ proxies: 3, unfinished: 2, running: 1, requested: { cpu: 1.5, pods: 2 } });
+  const { actions } = decide(observed({ cluster: cluster(), node: stored(), facts: used }), now);
+  expect(actions.find((action) => action.type === "patchClusterStatus")?.status).toMatchObject({
+    pods: 3,
+    unfinishedPods: 2,
+    runningPods: 1,
+    requested: { cpu: "1500m", pods: "2" },
+  });
+});
+
 describe("the status of a Cluster that is being deleted", () => {
   const going = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z" });
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
-import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeNode, Pod, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
 import type { KubeletEndpoint } from "../../../../src/api/virtual-node.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
@@ -12,6 +13,7 @@ import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { member, withState } from "../../../support/builders/member.ts";
+import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { registryOf } from "../fleet.ts";
@@ -115,6 +117,7 @@ beforeEach(() => {
     events: controllerEvents,
     proxies: { synced: true, countByIndex: () => 0 },
     endpoint: () => endpoint,
+    shard: ALL_NAMESPACES,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
     networkProblem: () => undefined,
@@ -168,6 +171,27 @@ test("publishes a new leader's endpoint before the member is read, and the heart
   await clock.advance(0);
   const conditions = [{ type: "Ready", status: "True" }];
   expect(written("patch nodes/status")[1]).toMatchObject({ status: { conditions } });
+});
+
+test("writes what the unfinished pods of a node request into the status of its Cluster", async () => {
+  const pod = (uid: string, cpu: string, status?: PodStatus): Stored<Pod> => {
+    const containers = [{ name: "main", resources: { requests: { cpu } } }];
+    return proxyPod({
+      uid,
+      spec: { nodeName: "legation-west", containers },
+      ...(status === undefined ? {} : { status }),
+    });
+  };
+  const elsewhere = proxyPod({ uid: "d", spec: { nodeName: "legation-east" } });
+  for (const object of [pod("a", "1"), pod("b", "2"), pod("c", "4"), elsewhere]) {
+    controllerEvents.emit("anyProxy", { type: "added", object });
+  }
+  const ended = pod("b", "2", endedStatus(0));
+  controllerEvents.emit("anyProxy", { type: "updated", object: ended, previous: pod("b", "2") });
+  controllerEvents.emit("anyProxy", { type: "deleted", object: pod("c", "4") });
+  found = [node()];
+  await start();
+  expect(written("patch clusters/status")[0]).toMatchObject({ status: { requested: { cpu: "1", pods: "1" } } });
 });
 
 test("sends node heartbeats out of turn, ahead of thousands of pod writes", async () => {

@@ -32,6 +32,8 @@ describe("a member that answers", () => {
       reachable: true,
       version: "v1.36.3",
       proxies: 3,
+      unfinished: 3,
+      running: 3,
       waiting: 0,
       held: 1,
     });

@@ -17,6 +17,9 @@ export function facts(parts: Partial<NodeFacts> = {}): NodeFacts {
     features: [],
     nodesRead: true,
     proxies: 0,
+    unfinished: undefined,
+    running: undefined,
+    requested: undefined,
     waiting: 0,
     ...parts,
   };

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import { type KubeNode, objectKey, type Pod } from "../../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
@@ -36,6 +37,7 @@ beforeEach(async () => {
     host: client,
     registry: registryOf([], { member: () => west }),
     proxies: new Store<Pod>(),
+    shard: ALL_NAMESPACES,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
     networkProblem: () => {

@@ -1,5 +1,5 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { globSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { delegatedTypeSchema } from "../../../../src/api/delegated-type.ts";
 import { WHOLE_FINALIZER, WHOLE_KEY, WHOLE_VALUE } from "../../../../src/api/keys.ts";
@@ -8,10 +8,10 @@ import { loadManifests } from "../../../../src/cli/shared/manifests.ts";
 import { packageRoot } from "../../../../src/cli/shared/package-root.ts";
 import { Member } from "../../../../src/clusters/member.ts";
 import type { WholeAdapter } from "../../../../src/controllers/whole/adapter.ts";
-import { JobAdapter } from "../../../../src/controllers/whole/jobs/adapter.ts";
 import type { Observed } from "../../../../src/controllers/whole/model.ts";
 import { ObjectAdapter } from "../../../../src/controllers/whole/objects/adapter.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { JobAdapter } from "../../../../src/whole/jobs/adapter.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
@@ -156,7 +156,7 @@ const FOLDERS: Readonly<Record<string, () => void>> = {
 for (const check of Object.values(FOLDERS)) check();
 
 test("every adapter in the sources has its cases here", () => {
-  const sources = new URL("../../../../src/controllers/whole/", import.meta.url);
-  const folders = readdirSync(sources).filter((name) => existsSync(new URL(`${name}/adapter.ts`, sources)));
-  expect(Object.keys(FOLDERS)).toEqual(folders);
+  const sources = new URL("../../../../src/", import.meta.url);
+  const adapters = globSync("{whole,controllers/whole}/*/adapter.ts", { cwd: sources });
+  expect(Object.keys(FOLDERS)).toEqual(adapters.map((file) => basename(dirname(file))).sort());
 });

@@ -41,6 +41,7 @@ function startTypes(
   const controller = new TypesController({
     ...surroundings(members, clock),
     host,
+    everywhere: host,
     proxies: new Store<Pod>(),
     followers: {
       add: () => {},

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import type { ClusterCredentials } from "../../../../src/kube/credentials.ts";
-import { createClusterClient } from "../../../../src/kube/http-client.ts";
+import { createClusterClient, shareConnections } from "../../../../src/kube/http-client.ts";
 import { type ExchangeHandler, RequestSender } from "../../../../src/kube/internal/request-sender.ts";
 import { pods } from "../../../../src/kube/resources.ts";
 import { anonymous } from "../../../support/fault-server/connect.ts";
@@ -45,6 +45,22 @@ test("keeps its connections after deletions with a body", async () => {
   }
   expect(server.requests.map(({ body }) => body !== "")).toEqual([true, true, true, true]);
   // A pool opens a second one for a request that follows at once.
+  expect(server.connections).toBeLessThanOrEqual(2);
+});
+
+test("shares connections with clients of other clusters behind the same server, and leaves them open when it is closed", async () => {
+  const { server } = await served();
+  const connections = shareConnections(anonymous(server.url));
+  onTestFinished(() => connections.destroy(new Error("over")));
+  const clients = ["west", "east", "north"].map((cluster) =>
+    createClusterClient({ cluster, credentials: anonymous(`${server.url}/${cluster}`), connections }),
+  );
+  const [west, ...others] = clients;
+  for (const client of clients) await client.find(pods, { namespace: "shop", name: "web" }).catch(() => undefined);
+  await west?.close();
+  await expect(west?.find(pods, { namespace: "shop", name: "web" })).rejects.toThrow("the client was closed");
+  for (const client of others) await client.find(pods, { namespace: "shop", name: "web" }).catch(() => undefined);
+  expect(server.requests.map(({ path }) => path.split("/")[1])).toEqual(["west", "east", "north", "east", "north"]);
   expect(server.connections).toBeLessThanOrEqual(2);
 });
 

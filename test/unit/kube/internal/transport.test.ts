@@ -4,7 +4,7 @@ import type { Pod } from "../../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { isLate, type KubeError } from "../../../../src/kube/errors.ts";
 import { createClusterClient } from "../../../../src/kube/http-client.ts";
-import { pods } from "../../../../src/kube/resources.ts";
+import { nodes, pods } from "../../../../src/kube/resources.ts";
 import { anonymous, connect, kubeErrorOf } from "../../../support/fault-server/connect.ts";
 import { answerJson, answerStatus, type Fault, FaultServer } from "../../../support/fault-server/fault-server.ts";
 import { cut, refuse, silence } from "../../../support/fault-server/faults.ts";
@@ -234,6 +234,19 @@ describe("sent and unsent requests", () => {
     expect(server.requests.filter(({ path }) => path.includes("/namespaces/stuck/"))).toHaveLength(6);
     abort.abort();
     await Promise.all(stuck);
+    await narrow.close();
+  });
+
+  test("let a list of all namespaces overtake other requests without a namespace", async () => {
+    const narrow = connect(server, { limits: { concurrency: 2 } });
+    server.always = ({ path }, response) => {
+      setTimeout(() => answerStatus(response, 404, "NotFound", path), 10);
+      return true;
+    };
+    const others = Array.from({ length: 20 }, (_, nth) => kubeErrorOf(narrow.get(nodes, { name: `node-${nth}` })));
+    await kubeErrorOf(narrow.list(pods));
+    expect(server.requests.length).toBeLessThan(5);
+    await Promise.all(others);
     await narrow.close();
   });
 

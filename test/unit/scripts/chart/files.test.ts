@@ -26,7 +26,7 @@ test("the table names each value with its default", () => {
   expect(rows).toContain(
     "| `crds.install` | `true` | Render the custom resource definitions. They stay when the release is uninstalled. |",
   );
-  expect(rows.filter((row) => row.startsWith("| `controller."))).toHaveLength(13);
+  expect(rows.filter((row) => row.startsWith("| `controller."))).toHaveLength(14);
 });
 
 test.each<[string, object, boolean]>([

@@ -104,7 +104,7 @@ function importedFiles(): ReadonlyMap<string, readonly string[]> {
 function belongs(file: string, { room }: Pick<Room, "room">): boolean {
   const path = room === "webhook" ? room : `src/${room}`;
   if (room.endsWith(".ts")) return globSync(path, { cwd: root }).includes(file);
-  if (!file.startsWith(`${path}/`)) return false;
+  if (!new RegExp(`^${path.replace("*", "[^/]+")}/`).test(file)) return false;
   return !ROOMS.some(
     (other) => other.room.startsWith(`${room}/`) && !other.room.endsWith(".ts") && belongs(file, other),
   );

@@ -15,11 +15,13 @@ describe("the controllers' lease", () => {
     ["an old one", lease("a", "2026-11-27T11:50:00Z"), "FAIL", "a has not renewed its lease for 10m"],
     ["a fresh one", lease("a", "2026-11-27T11:59:55Z"), "OK", "a controller leads (a), and renewed its lease 5s ago"],
   ])("%s", (_, given, state, what) => {
-    const found = leaseFinding(given, { now: NOW, inCluster: false });
+    const found = leaseFinding(given, { now: NOW, inCluster: false, shard: "" });
     expect(found).toMatchObject({ state, what: expect.stringContaining(what) });
   });
 
   test("is mended in the cluster by kubectl", () => {
-    expect(leaseFinding(undefined, { now: NOW, inCluster: true }).remedy).toContain("rollout restart deployment");
+    expect(leaseFinding(undefined, { now: NOW, inCluster: true, shard: "" }).remedy).toContain(
+      "rollout restart deployment",
+    );
   });
 });

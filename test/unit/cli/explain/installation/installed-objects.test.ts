@@ -27,6 +27,7 @@ const before: InstalledSettings = {
   access: undefined,
   relay: false,
   mcs: false,
+  shards: 1,
   ownImage: undefined,
 };
 const helmRelease = { name: "fleet", namespace: "infra" };

@@ -17,6 +17,7 @@ const pod = (name: string): PodRow => ({
 });
 const pods = [pod("web-b"), pod("web-a")];
 const member = memberRow("west");
+const services = [{ namespace: "shop", name: "web-svc" }];
 const settings: WholeRow = {
   uid: "1",
   type: "configmaps",
@@ -27,7 +28,7 @@ const settings: WholeRow = {
   members: [],
 };
 const find = (search: string): string[] =>
-  findAll({ members: [member], pods, workloads: podWorkloads(pods), objects: [settings] }, search).map(
+  findAll({ members: [member], pods, workloads: podWorkloads(pods), services, objects: [settings] }, search).map(
     ({ kind, name, link }) => `${kind} ${name} ${link}`,
   );
 
@@ -35,6 +36,7 @@ describe("the search over everything", () => {
   test("finds all kinds by a part of the name, each with its view", () => {
     expect(find("WEB")).toEqual([
       "workload Deployment/web #/workloads/Deployment/shop/web",
+      "Service web-svc #/services/shop/web-svc",
       "whole object ConfigMap/web-settings #/objects/configmaps/shop/web-settings",
       "pod web-a #/pods/shop/web-a",
       "pod web-b #/pods/shop/web-b",

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
-import type { PodRow, WarningRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
-import { byReason, ofShown, troubled, waitingCopies, whyOf } from "../../../../../src/cli/ui/page/summary.ts";
+import type { MemberRow, PodRow, WarningRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
+import {
+  byReason,
+  memberState,
+  ofShown,
+  troubled,
+  waitingCopies,
+  whyOf,
+} from "../../../../../src/cli/ui/page/summary.ts";
 import { podRow } from "../../../../../src/cli/ui/rows.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { memberRow as member } from "./member-row.ts";
@@ -13,6 +20,14 @@ const row = (fields: Partial<PodRow> = {}): PodRow => ({
   ...fields,
 });
 const MEMBERS = [member("west"), member("east", { ready: "False", reason: "no answer: ECONNREFUSED" })];
+
+test.each<[string, Partial<MemberRow>]>([
+  ["not ready", { ready: "Unknown", isCordoned: true }],
+  ["cordoned", { isCordoned: true }],
+  ["ready", {}],
+])("a member is %s", (state, fields) => {
+  expect(memberState(member("west", fields))).toBe(state);
+});
 
 describe("why a pod does not run", () => {
   test.each<[string, Partial<PodRow>, string | undefined]>([

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { WorkloadPlan } from "../../../../../src/cli/plan/outcome.ts";
-import { jobWords, objectWords } from "../../../../../src/cli/ui/page/whole-plan.ts";
+import { builtInWords, objectWords } from "../../../../../src/cli/ui/page/whole-plan.ts";
 
 const declined = { cluster: "east", reason: "NotSelected", message: "not selected" };
 const noOthers = { others: [] };
 
-test.each<[string, NonNullable<WorkloadPlan["whole"]>, ReturnType<typeof jobWords>]>([
+test.each<[string, NonNullable<WorkloadPlan["whole"]>, ReturnType<typeof builtInWords>]>([
   [
     "goes to its member, and the others have their reasons",
     { cluster: "west", others: [declined] },
@@ -44,7 +44,7 @@ test.each<[string, NonNullable<WorkloadPlan["whole"]>, ReturnType<typeof jobWord
     { summary: "No member gets it.", reasons: [{ message: "namespace team is not opted in" }] },
   ],
 ])("the plan of a whole Job that %s", (_, whole, words) => {
-  expect(jobWords(whole)).toEqual(words);
+  expect(builtInWords(whole)).toEqual(words);
 });
 
 const misfit = { cluster: "west", message: "legation.dev/overrides: no field /size" };

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import type { PodRow } from "../../../../../src/cli/ui/model.ts";
-import { jobWorkloads, podWorkloads, wholeWorkload } from "../../../../../src/cli/ui/page/workload-rows.ts";
+import {
+  jobWorkloads,
+  PodWorkloads,
+  podWorkloads,
+  wholeWorkload,
+} from "../../../../../src/cli/ui/page/workload-rows.ts";
 import { podRow } from "../../../../../src/cli/ui/rows.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
@@ -26,6 +31,19 @@ test("a workload has its pods by member, and the shortest reason of those that d
 test("a workload whose pods have all succeeded is finished, with its pods", () => {
   const [row] = podWorkloads([pod("a", { member: "west", state: "succeeded" })]);
   expect(row).toMatchObject({ total: 1, why: "finished" });
+});
+
+test("workloads whose pods change are those of the pods there are, and others keep their rows", () => {
+  const workloads = new PodWorkloads();
+  const [a, b] = [pod("a", { state: "waiting" }), pod("b", { workload: "Deployment/api" })];
+  for (const one of [a, b]) workloads.set(undefined, one);
+  const [api] = workloads.list();
+  const moved = pod("a", { state: "running", member: "west", workload: "Job/web" });
+  workloads.set(a, moved);
+  expect(workloads.list()).toEqual(podWorkloads([b, moved]));
+  expect(workloads.list()[0]).toBe(api);
+  workloads.set(moved, undefined);
+  expect(workloads.list()).toEqual([api]);
 });
 
 test("a finished Job is shown if its author asks for delegation, and its CronJob with it", () => {

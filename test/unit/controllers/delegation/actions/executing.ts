@@ -13,11 +13,11 @@ import type { Action, ActionOf } from "../../../../../src/controllers/delegation
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { RefusedWrites } from "../../../../../src/controllers/refused-writes.ts";
 import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
+import type { DependencyKind } from "../../../../../src/copies/dependencies.ts";
 import type { ClusterClient, WriteOptions } from "../../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../../src/kube/resources.ts";
 import type { Needs } from "../../../../../src/placement/needs.ts";
-import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";

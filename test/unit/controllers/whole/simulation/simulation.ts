@@ -269,6 +269,7 @@ export class Simulation {
       ...surroundings(this.#connections.members, this.clock),
       events,
       host,
+      everywhere: host,
       proxies: new Store<Pod>(),
       followers: {
         add: () => {},

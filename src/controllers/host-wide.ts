@@ -1,0 +1,160 @@
+import type { Cluster } from "../api/cluster.ts";
+import type { KubeNode, Pod, Stored } from "../api/kubernetes.ts";
+import { isInShard, type Shard } from "../api/shards.ts";
+import { renewMemberTokens } from "../clusters/member-tokens.ts";
+import type { Registry } from "../clusters/registry.ts";
+import type { TokenRenewal } from "../clusters/token-renewal.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isBound, isGated, isTerminal } from "../pods/pod-state.ts";
+import type { ControllerOptions } from "../runtime/controller.ts";
+import type { Events } from "../runtime/event-bus.ts";
+import type { EventRecorder } from "../runtime/event-recorder.ts";
+import type { ReadStore } from "../runtime/store.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { RunningType } from "../whole/adapters.ts";
+import { ClusterProfileController } from "./cluster-profiles/controller.ts";
+import type { ControllerEvents } from "./events.ts";
+import type { ControllersOptions } from "./options.ts";
+import { NODE_INDEX } from "./proxies.ts";
+import { FlavorCapacities } from "./queues/flavor-capacities.ts";
+import { reflectFlavors } from "./queues/flavors.ts";
+import { ProviderController } from "./queues/provider-controller.ts";
+import { QuotaController } from "./queues/quota-controller.ts";
+import { RoomController, type RoomOptions } from "./queues/room-controller.ts";
+import { objectsInMember, workOfObject } from "./queues/whole-work.ts";
+import { RelayController } from "./relays/controller.ts";
+import type { Kubelets } from "./virtual-node/model.ts";
+import { NodeServing } from "./virtual-node/serving.ts";
+import type { TypesController } from "./whole/types-controller.ts";
+
+/** The host's API server as its own pods reach it. */
+const IN_CLUSTER_SERVER = "https://kubernetes.default.svc";
+
+// Other shards withdraw what waits in a member that leaves as soon as they see it.
+const WITHDRAWN_AFTER_MS = 60_000;
+
+/**
+ * Returns how many pods of other shards without a node may have a delegate in a member that leaves. Nobody but their
+ * shard's holder knows where: one that answers is given time, and one that does not is waited for.
+ */
+export function waitingElsewhere(
+  proxies: readonly Stored<Pod>[],
+  {
+    shard,
+    cluster,
+    now,
+  }: { readonly shard: Shard; readonly cluster: Stored<Cluster> | undefined; readonly now: number },
+): number {
+  const ready = cluster?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+  const leftAt = Date.parse(cluster?.metadata.deletionTimestamp ?? "");
+  if (shard.count === 1 || (ready && now - leftAt >= WITHDRAWN_AFTER_MS)) return 0;
+  const isWaiting = (pod: Stored<Pod>): boolean => !isBound(pod) && !isGated(pod) && !isTerminal(pod);
+  return proxies.filter((pod) => !isInShard(shard, pod.metadata.namespace) && isWaiting(pod)).length;
+}
+
+type HostState = NonNullable<ReturnType<RoomOptions["hostState"]>>;
+
+export interface HostWideOptions extends ControllerOptions, Pick<ControllersOptions, "kubelets"> {
+  /** Shows the objects of all shards. */
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  readonly events: Events<ControllerEvents>;
+  readonly metrics?: Metrics;
+  readonly recorder: EventRecorder;
+  /** Those of all shards. */
+  readonly proxies: ReadStore<Pod>;
+  readonly nodes: ReadStore<KubeNode>;
+  readonly homeApiServer: string | undefined;
+  readonly hostAuthority: () => string | undefined;
+  readonly placement: (
+    ...asked: Parameters<RoomOptions["hostState"]>
+  ) => Omit<HostState, "clusters" | "nodes" | "proxies"> | undefined;
+  readonly complete: RoomOptions["complete"];
+  readonly whole: readonly Pick<RunningType, "inMember" | "work">[];
+  readonly types: Pick<TypesController, "queuedObjects">;
+}
+
+/** Runs the controllers of what is one for the whole host. */
+export class HostWide {
+  readonly kubelets: Kubelets | undefined;
+  readonly #tokens: TokenRenewal;
+  readonly #profiles: ClusterProfileController;
+  readonly #flavors: ReturnType<typeof reflectFlavors>;
+  readonly #capacities: FlavorCapacities;
+  readonly #quotas: QuotaController;
+  readonly #providers: ProviderController;
+  readonly #room: RoomController;
+  readonly #relays: RelayController;
+  readonly #serving: NodeServing | undefined;
+
+  constructor(options: HostWideOptions) {
+    const { registry, events, proxies, nodes, homeApiServer, whole, types, clock, log } = options;
+    this.#tokens = renewMemberTokens(options);
+    this.#profiles = new ClusterProfileController({
+      ...options,
+      hostAddress: () => {
+        const authority = options.hostAuthority();
+        return {
+          server: homeApiServer ?? IN_CLUSTER_SERVER,
+          certificateAuthorityData: authority === undefined ? undefined : Buffer.from(authority).toString("base64"),
+        };
+      },
+    });
+    const flavors = reflectFlavors(options);
+    this.#flavors = flavors;
+    this.#capacities = new FlavorCapacities({
+      ...options,
+      flavors,
+      wholeInMember: (cluster) => [
+        ...whole.flatMap((type) => type.inMember(cluster)),
+        ...types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
+      ],
+    });
+    const queues = { ...options, capacities: this.#capacities };
+    this.#quotas = new QuotaController(queues);
+    this.#providers = new ProviderController(queues);
+    this.#room = new RoomController({
+      ...options,
+      flavors,
+      hostState: (claiming) => {
+        const known = options.placement(claiming);
+        return known && { ...known, clusters: registry.clusters(), nodes: nodes.list(), proxies: proxies.list() };
+      },
+      wholeWork: () => [
+        ...whole.flatMap((type) => type.work()),
+        ...types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
+      ],
+    });
+    this.#relays = new RelayController(options);
+    this.kubelets = options.kubelets?.({
+      registry,
+      proxies,
+      proxiesOn: (node) => proxies.byIndex(NODE_INDEX, node),
+      onChange: (name) => events.emit("nodeEndpoint", name),
+      clock,
+      log,
+    });
+    this.#serving = this.kubelets && new NodeServing({ ...options, kubelets: this.kubelets });
+  }
+
+  start(): void {
+    this.#profiles.start();
+    this.#quotas.start();
+    this.#providers.start();
+    this.#room.start();
+    this.#relays.start();
+    this.#serving?.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#serving?.stop();
+    await this.#relays.stop();
+    await this.#room.stop();
+    await this.#profiles.stop();
+    await this.#providers.stop();
+    await this.#quotas.stop();
+    this.#capacities.stop();
+    await this.#flavors.stop();
+    await this.#tokens.stop();
+  }
+}

@@ -1,0 +1,101 @@
+import type { Annotations, RequestedPlacement } from "../api/annotations.ts";
+import type { JsonObject } from "../api/json.ts";
+import type { KubeObject, Pod, Stored } from "../api/kubernetes.ts";
+import type { Resource } from "../kube/resources.ts";
+import type { Candidate } from "../placement/candidate.ts";
+import type { PodRules } from "../scheduling/pod-rules.ts";
+import type { MemberPart } from "./member-part.ts";
+
+/**
+ * A built-in type of objects that members get whole: all that the webhook, queues, simulations and commands know of it. An adapter
+ * for the engine beside it says who gets what. `types.ts` and `adapters.ts` register them.
+ */
+export interface WholeType<T extends KubeObject = KubeObject> {
+  readonly resource: Resource<T>;
+  /** The controller of the objects and that of their copies, in logs and metrics. */
+  readonly names: { readonly objects: string; readonly copies: string };
+  /** Path of the field that tells controllers of this cluster to leave an object alone. */
+  readonly managedBy: readonly string[];
+  /** Types whose templates make objects of this one. */
+  readonly makers: readonly Maker[];
+  /** Tells who writes a DelegatedType of it, or of a maker, why there is none. */
+  readonly whyReserved: string;
+  /** Path of the pods' spec, which overrides change. */
+  readonly podSpec: readonly string[];
+  /** Annotations that record an object's members. */
+  readonly recordKeys: readonly string[];
+  /** Returns why an author's object cannot go to members, each with the annotation that asks for it. `object` is unchecked. */
+  problemsOf(
+    object: JsonObject,
+    written: { readonly annotations: Annotations; readonly placement: RequestedPlacement },
+  ): readonly (readonly [key: string, problem: string | false])[];
+  membersOf(object: T): readonly string[];
+  isFinished(object: T): boolean;
+  isFinishedIn(object: T, member: string): boolean;
+  /** Formats in a few words how far an object is. */
+  progressOf(object: T): string;
+  partsOf(object: Stored<T>): readonly MemberPart[];
+  /** Returns the fields beside metadata that `partsOf` reads: others may be secret or large. */
+  fieldsOfParts(object: T): Omit<T, "metadata">;
+  workOf(object: Stored<T>): WholeWork;
+  /** Returns what the member has of the object. `copy`: undefined if there is none, or it was not read. */
+  inMember(object: Stored<T>, copy: Stored<T> | undefined): WholeInMember;
+  /** Returns the place that a new object would get. */
+  place(object: Stored<T>, options: PlaceOptions): WholePlace;
+}
+
+/** A type with a template of objects, such as CronJob, and the path of that template. */
+export interface Maker {
+  readonly resource: Resource<KubeObject>;
+  readonly part: readonly string[];
+}
+
+/** A Job or object that goes to members whole, as the admission check judges its pods. */
+export interface WholeWork {
+  readonly uid: string;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** The members that have it, whatever its flavors say. */
+  readonly members: readonly string[];
+  /** Several members may get its pods. */
+  readonly isDivided: boolean;
+  /** Pods of each pod set that members have: others' use when they were last counted. */
+  readonly live: number;
+  readonly succeeded: number;
+}
+
+/** A Job or object that goes to members whole, as it is in the member that has it. */
+export interface WholeInMember {
+  readonly pods: readonly { readonly pod: Pod; readonly count: number }[];
+  /** The uid by which the member's pods are known as its own. Absent: it has none. */
+  readonly uid?: string;
+}
+
+export interface PlaceOptions {
+  readonly rules: Pick<PodRules, "parse" | "optedIn" | "of">;
+  readonly candidates: readonly Candidate[];
+}
+
+export interface Declined {
+  readonly cluster: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface WholePlace {
+  /** The member where it runs. Absent: it waits, or has shares. */
+  readonly cluster?: string;
+  /** The shares of a divided object, which has no single member. */
+  readonly shares?: readonly PlannedShare[];
+  /** Why it waits, as its event would say. */
+  readonly reason?: string;
+  readonly message?: string;
+  readonly others: readonly Declined[];
+}
+
+/** A member's share. The other fields are the amounts that are divided, the one that matters most first. */
+export interface PlannedShare {
+  readonly cluster: string;
+  /** Resources that the pods lack room for. */
+  readonly message?: string;
+  readonly [amount: string]: number | string | undefined;
+}
