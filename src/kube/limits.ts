@@ -54,7 +54,7 @@ export class TokenBucket {
 
 /** A request that waits for a slot or holds one. */
 export interface Waiter {
-  /** Namespace of the request; empty for cluster-scoped requests and for all namespaces. */
+  /** Namespace of the request; empty for cluster-scoped requests and for all namespaces. Lists have a turn of their own. */
   readonly namespace: string;
   readonly granted: () => void;
 }

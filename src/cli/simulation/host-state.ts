@@ -95,11 +95,11 @@ export async function readWithoutProxies(
 /** Reads the claims of the namespaces in which some of the pods have claims. */
 export async function readClaims(
   host: ClusterClient,
-  workloads: readonly { readonly namespace: string; readonly pods: WorkloadPods }[],
+  workloads: readonly { readonly namespace: string; readonly pods: Pick<WorkloadPods, "claims" | "spec"> }[],
   signal: AbortSignal,
 ): Promise<ClaimsByNamespace> {
   const claiming = workloads.filter(
-    ({ pods: { claims = [], spec } }) => claims.length > 0 || claimNames({ spec }).length > 0,
+    ({ pods: { claims, spec } }) => claims.length > 0 || claimNames({ spec }).length > 0,
   );
   const read = [...new Set(claiming.map(({ namespace }) => namespace))].map(
     async (namespace) => [namespace, await listAll(host, persistentVolumeClaims, { namespace, signal })] as const,

@@ -88,7 +88,7 @@ describe("the rights of the manifests' accounts", () => {
     [CONTROLLER, "no", "get secrets/login -n default"],
     [CONTROLLER, "no", "patch secrets -n default"],
     [CONTROLLER, "no", "create secrets -n legation-system"],
-    [CONTROLLER, "no", "update leases.coordination.k8s.io/other -n legation-system"],
+    [CONTROLLER, "no", "update leases.coordination.k8s.io/other -n kube-system"],
     [CONTROLLER, "no", "patch namespaces"],
     [CONTROLLER, "no", "create clusters.legation.dev"],
     [CONTROLLER, "yes", "watch placementdefaults.legation.dev"],

@@ -137,8 +137,8 @@ test.each(EXPRESSIONS)("queries existing series and labels: %s", async (_, expr)
 });
 
 test("alerts on all queues of Legation's own controllers, and no others", () => {
-  const sources = globSync("src/{clusters,controllers,copies,whole}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
-    read(file),
+  const sources = globSync("src/{clusters,controllers,copies,whole}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map(
+    (file) => read(file),
   );
   // A copier is named by its user or by its family of kinds.
   const names = [

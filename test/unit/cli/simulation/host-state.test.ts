@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { clusters, placementDefaults } from "../../../../src/api/resources.ts";
 import { among, readClaims, readHost, readWorkloadObject } from "../../../../src/cli/simulation/host-state.ts";
-import { podsOf } from "../../../../src/cli/simulation/workloads.ts";
 import { deployments, namespaces, nodes, persistentVolumeClaims, pods } from "../../../../src/kube/resources.ts";
 import { clientOf } from "../../../support/api-server/client.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
@@ -76,10 +75,7 @@ test("reads claims in the namespaces of pods that have some, and asks for no oth
   made.put(persistentVolumeClaims, { metadata: { namespace: "shop", name: "data" } });
   const client = clientOf(made, { way: viewerOf("shop") });
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
-  const podsWith = (spec: object) => ({
-    ...podsOf({ apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "main" }] } }, "Pod"),
-    spec: { containers: [], ...spec },
-  });
+  const podsWith = (spec: object) => ({ claims: [], spec: { containers: [], ...spec } });
   const workloads = [
     { namespace: "shop", pods: podsWith({ volumes }) },
     { namespace: "team", pods: podsWith({}) },
