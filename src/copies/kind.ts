@@ -75,6 +75,8 @@ export interface AppliedKind<T extends KubeObject> {
     copy: Stored<T>,
     change: { readonly source: Stored<T>; readonly host: HostIdentity; readonly left: LeftFields },
   ) => T;
+  /** Reports whether the record says that the object was made as a copy of this type: it may have lost its owner annotation. */
+  readonly wasMade: (object: Stored<T>) => boolean;
   /** Reports whether the copy was never applied: its creator owns its fields otherwise. */
   readonly isNew: (copy: Stored<T>) => boolean;
   /** Returns JSON pointers of fields that members own since the copy was last applied. They keep their values. */

@@ -181,6 +181,10 @@ export function delegatedKind(
       },
       // The managers of an adopted object were there before.
       restores: (copy) => drift === "Restore" && !isAdopted(copy),
+      wasMade: (object) => {
+        const { type: made, adopted = false, orphan = false } = appliedTo(object) ?? {};
+        return made === kindName(resource) && !adopted && !orphan;
+      },
       isNew: (copy) => appliedTo(copy)?.created === true,
       mayBeReplaced: (copy) => !isAdopted(copy),
       newlyRetained: (copy) => {

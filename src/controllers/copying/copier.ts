@@ -346,10 +346,12 @@ export class Copier<T extends KubeObject> {
     const member = registry.member(ref.member);
     if (member === undefined) return this.#forget(key);
     if (!users.areKnown()) return undefined;
-    const copy = this.copies.of(member, ref.kind, ref.namespace, ref.name);
-    if (copy !== undefined && this.#isOfWholeObject(ref.kind, copy)) return this.#forget(key);
+    const marked = this.copies.of(member, ref.kind, ref.namespace, ref.name);
+    if (marked !== undefined && this.#isOfWholeObject(ref.kind, marked)) return this.#forget(key);
     const source = this.sourceFor(member, ref);
     const use = users.use(member, ref, source);
+    // A create would give it back its marks, but nobody needs one.
+    const copy = marked ?? (use.demand === "unused" ? this.copies.ownerless(member, ref) : undefined);
     const refusedUntil = this.#executor.refusals.until(key);
     if (copy === undefined && refusedUntil === undefined && (use.demand !== "needed" || source.state === "missing")) {
       return this.#forget(key);

@@ -126,6 +126,15 @@ export class Copies<T extends KubeObject> {
     return isCopyOfKind(found, record, this.#options.hostId) ? found : undefined;
   }
 
+  /** Returns a copy that lost its owner annotation. Copies have no owners in the member: what was derived from one may have some. */
+  ownerless(member: Member, { kind, namespace, name }: ObjectName): Stored<T> | undefined {
+    const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
+    if (found === undefined || ownerOf(found) !== undefined || !isLabelled(found, this.#options.hostId))
+      return undefined;
+    const wasMade = this.#options.kinds.get(kind)?.applied?.wasMade(found) === true;
+    return wasMade && (found.metadata.ownerReferences ?? []).length === 0 ? found : undefined;
+  }
+
   in(member: Member): ObjectName[] {
     return [...this.#watches.keys()].flatMap((kind) => {
       const copies = this.#store(member, kind)?.list() ?? [];

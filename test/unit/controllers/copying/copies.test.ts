@@ -3,6 +3,7 @@ import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import { isPolicyCopyName, policyCopyName } from "../../../../src/copies/network-policies.ts";
+import { delegatedKind } from "../../../../src/copies/objects.ts";
 import { configMaps, secrets } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -128,6 +129,28 @@ describe("recognition of copies by their labels", () => {
     expect(copies.of(west, "Secret", namespace, name)).toBe(expected ? object : undefined);
   });
 });
+
+test.each<[string, object, object, boolean]>([
+  ["that was made", {}, {}, true],
+  ["that was the member's own before", { adopted: true }, {}, false],
+  ["that stays when its source is deleted", { orphan: true }, {}, false],
+  ["of another type", { type: "configmaps" }, {}, false],
+  ["that a controller of the member owns", {}, { ownerReferences: [{ kind: "Gear" }] }, false],
+])(
+  "knows a whole object's copy without its owner annotation by its record, or not: one %s",
+  async (_, record, metadata, expected) => {
+    const applied = { "legation.dev/applied": JSON.stringify({ digest: "d", names: "n", type: "secrets", ...record }) };
+    const object = inMember({ labels: ours.labels, annotations: applied, ...metadata });
+    const kind = delegatedKind(
+      { metadata: { name: "secrets" }, spec: { plural: "secrets", version: "v1", kind: "Secret" } },
+      (text) => text,
+    );
+    const { west, copies } = await following(object, { kinds: new Map([["Secret", kind as WatchedKind<Secret>]]) });
+    const ref = { kind: "Secret", namespace: "team", name: "a" };
+    expect(copies.of(west, "Secret", "team", "a")).toBeUndefined();
+    expect(copies.ownerless(west, ref)).toBe(expected ? object : undefined);
+  },
+);
 
 test("reads nothing of a member but this host's copies", async () => {
   const { asked } = await following(inMember(ours));
