@@ -350,8 +350,9 @@ export class Copier<T extends KubeObject> {
     if (marked !== undefined && this.#isOfWholeObject(ref.kind, marked)) return this.#forget(key);
     const source = this.sourceFor(member, ref);
     const use = users.use(member, ref, source);
-    // A create would give it back its marks, but nobody needs one.
-    const copy = marked ?? (use.demand === "unused" ? this.copies.ownerless(member, ref) : undefined);
+    // Creating one gives it back its marks, but none is created.
+    const isOver = use.demand === "unused" || source.state === "missing";
+    const copy = marked ?? (isOver ? this.copies.ownerless(member, ref) : undefined);
     const refusedUntil = this.#executor.refusals.until(key);
     if (copy === undefined && refusedUntil === undefined && (use.demand !== "needed" || source.state === "missing")) {
       return this.#forget(key);

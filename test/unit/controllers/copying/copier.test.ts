@@ -3,6 +3,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { Copier } from "../../../../src/controllers/copying/copier.ts";
 import type { Demand } from "../../../../src/controllers/copying/model.ts";
 import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
+import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { listing, writing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -15,6 +16,7 @@ import { quietClient } from "../quiet-client.ts";
 /** A custom resource that is its own user, as no pod names it. */
 interface Widget extends KubeObject {
   spec?: { size: number };
+  [field: string]: unknown;
 }
 
 const WIDGET: CopiedKind<Widget> = {
@@ -23,6 +25,10 @@ const WIDGET: CopiedKind<Widget> = {
   content: ({ spec }) => ({ "/spec": spec }),
 };
 
+const WIDGETS = {
+  metadata: { name: "widgets.example.com" },
+  spec: { group: "example.com", version: "v1", plural: "widgets", kind: "Widget" },
+};
 const metadata = { name: "gear", namespace: "team", uid: "source-uid", resourceVersion: "7" };
 const gear: Stored<Widget> = { metadata, spec: { size: 1 } };
 
@@ -31,7 +37,15 @@ function copyOf(source: Stored<Widget>): Stored<Widget> {
   return { ...copy, metadata: { ...copy.metadata, name: "gear", uid: "copy-uid", resourceVersion: "3" } };
 }
 
+/** A copy that a client of the member took the owner annotation off. */
+const ownerless: Stored<Widget> = {
+  ...copyOf(gear),
+  metadata: { ...copyOf(gear).metadata, annotations: {} },
+};
+
 interface Clusters {
+  /** Copies have a record of what was applied to them. */
+  readonly applied?: boolean;
   readonly onHost?: readonly Stored<Widget>[];
   readonly inMember?: readonly Stored<Widget>[];
   readonly demand?: Demand;
@@ -39,7 +53,7 @@ interface Clusters {
 }
 
 /** Returns a copier of widgets whose users are not pods, and its writes in the member. */
-async function copying({ onHost = [gear], inMember = [], demand = "needed", refuses }: Clusters) {
+async function copying({ onHost = [gear], inMember = [], demand = "needed", refuses, applied }: Clusters) {
   const clock = new FakeClock();
   const writes: string[] = [];
   const told: string[] = [];
@@ -62,7 +76,11 @@ async function copying({ onHost = [gear], inMember = [], demand = "needed", refu
   const copier = new Copier<Widget>({
     ...surroundings([west], clock),
     name: "widgets",
-    kinds: [WIDGET],
+    kinds: [
+      applied === true
+        ? { ...WIDGET, applied: { ...delegatedKind(WIDGETS, (text) => text).applied, wasMade: () => true } }
+        : WIDGET,
+    ],
     clause: ", which the author wants everywhere",
     host: quietClient([], { list: listed(onHost) }),
     recorder: { record: (_about, { message }) => told.push(message) },
@@ -97,6 +115,17 @@ test.each<[string, Clusters, string[]]>([
   ["leaves it as it is for users that keep it", { inMember: [copyOf(larger)], demand: "frozen" }, []],
   ["deletes it with its source", { onHost: [], inMember: [copyOf(gear)] }, ["delete gear"]],
   ["deletes it after its last user", { inMember: [copyOf(gear)], demand: "unused" }, ["delete gear"]],
+  [
+    "deletes one without its owner annotation with its source",
+    { onHost: [], inMember: [ownerless], applied: true },
+    ["delete gear"],
+  ],
+  [
+    "deletes one without it after its last user",
+    { inMember: [ownerless], demand: "unused", applied: true },
+    ["delete gear"],
+  ],
+  ["leaves what no record tells from the member's own", { inMember: [ownerless], demand: "unused" }, []],
 ])("handles a copy for users that are no pods: %s", async (_, clusters, expected) => {
   expect((await copying(clusters)).writes).toEqual(expected);
 });
