@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
 import { findBinaries } from "../clusters/binaries.ts";
 import type { Cluster } from "../clusters/types.ts";
@@ -32,6 +33,18 @@ export async function kubectl(
   args: readonly string[],
   options: KubectlOptions = {},
 ): Promise<string> {
+  for (;;) {
+    try {
+      return await runKubectl(cluster, args, options);
+    } catch (error) {
+      // Its `wait` fails for an object that is so new that its status has no list of conditions.
+      if (!args.includes("wait") || !String(error).includes("conditions accessor error")) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+async function runKubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions): Promise<string> {
   const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 120_000 } = options;
   const { program = process.env.VITEST === undefined ? await ofScripts() : inject("kubectl") } = options;
   const [command = "", ...all] = [...within, program, `--kubeconfig=${kubeconfig}`, ...args];
