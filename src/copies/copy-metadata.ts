@@ -29,6 +29,12 @@ export function isLabelled({ metadata }: KubeObject, hostId: string): boolean {
   return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 
+/** Reports whether the object is a copy that lost its owner annotation. A copy has no owner in its member: what was derived from one may have. */
+export function hasLostOwner(object: KubeObject, hostId: string): boolean {
+  const { ownerReferences = [] } = object.metadata ?? {};
+  return ownerOf(object) === undefined && isLabelled(object, hostId) && ownerReferences.length === 0;
+}
+
 /** The host's object behind a copy. */
 export interface SourceOfCopy {
   readonly source: Stored<KubeObject>;

@@ -2,7 +2,7 @@ import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
-import { isLabelled } from "../../copies/copy-metadata.ts";
+import { hasLostOwner, isLabelled } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, isDerived } from "../../copies/kind.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
@@ -126,13 +126,11 @@ export class Copies<T extends KubeObject> {
     return isCopyOfKind(found, record, this.#options.hostId) ? found : undefined;
   }
 
-  /** Returns a copy that lost its owner annotation. Copies have no owners in the member: what was derived from one may have some. */
+  /** Returns a whole object's copy that lost its owner annotation. */
   ownerless(member: Member, { kind, namespace, name }: ObjectName): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
-    if (found === undefined || ownerOf(found) !== undefined || !isLabelled(found, this.#options.hostId))
-      return undefined;
-    const wasMade = this.#options.kinds.get(kind)?.applied?.wasMade(found) === true;
-    return wasMade && (found.metadata.ownerReferences ?? []).length === 0 ? found : undefined;
+    if (found === undefined || !hasLostOwner(found, this.#options.hostId)) return undefined;
+    return this.#options.kinds.get(kind)?.applied?.wasMade(found) === true ? found : undefined;
   }
 
   in(member: Member): ObjectName[] {

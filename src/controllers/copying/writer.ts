@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
+import { hasLostOwner, isCopy } from "../../copies/copy-metadata.ts";
 import type { Marks } from "../../copies/kind.ts";
 import { hasOtherCopies, isDefinitions } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
@@ -206,8 +206,7 @@ async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
 function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
   const owner = ownerOf(there);
-  // Copies have no owners in the member: with one, a controller of the member carried a copy's labels over to its own object.
-  if (owner === undefined) return isLabelled(there, hostId) && (there.metadata?.ownerReferences ?? []).length === 0;
+  if (owner === undefined) return hasLostOwner(there, hostId);
   const host = there.metadata?.labels?.[HOST_LABEL] ?? hostId;
   return host === hostId && owner.uid === ownerOf(object)?.uid;
 }
