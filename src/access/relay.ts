@@ -1,9 +1,8 @@
-import { ACCESS_NAMESPACE, RELAY_KEYS, RELAY_SECRET, RELAY_SERVER_NAME } from "../api/access.ts";
+import { ACCESS_NAMESPACE, RELAY_KEYS, RELAY_SECRET } from "../api/access.ts";
 import { type Secret, secretText } from "../api/kubernetes.ts";
 import type { ClusterClient, Dial, PathUpgrades } from "../kube/client.ts";
 import type { RequestIdentity } from "../kube/credentials.ts";
-import { createClusterClient } from "../kube/http-client.ts";
-import { relayDial } from "../tunnel/relay.ts";
+import { hubClient, relayDial } from "../tunnel/relay.ts";
 
 interface HubAccess {
   readonly address: string;
@@ -19,7 +18,13 @@ export class Relay {
     const access = readAccess(secret);
     if (access?.address !== this.#access?.address) {
       void this.#client?.close();
-      this.#client = access && this.#open(access.address);
+      this.#client =
+        access &&
+        hubClient(access.address, {
+          userAgent: "legation-access",
+          source: `Secret ${ACCESS_NAMESPACE}/${RELAY_SECRET}`,
+          identity: () => this.#access?.identity ?? {},
+        });
     }
     this.#access = access;
   }
@@ -35,22 +40,6 @@ export class Relay {
 
   async close(): Promise<void> {
     await this.#client?.close();
-  }
-
-  #open(address: string): ClusterClient & PathUpgrades {
-    return createClusterClient({
-      cluster: "hub",
-      userAgent: "legation-access",
-      credentials: {
-        server: `https://${address}`,
-        source: `Secret ${ACCESS_NAMESPACE}/${RELAY_SECRET}`,
-        insecureSkipTlsVerify: false,
-        tlsServerName: RELAY_SERVER_NAME,
-        // A renewed certificate is for the same address.
-        identity: () => this.#access?.identity ?? {},
-        refresh: () => {},
-      },
-    });
   }
 }
 

@@ -17,8 +17,6 @@ export const RELAY_KEYS = {
   /** `HOST:PORT` of the leading controller's hub. */
   address: "address",
 } as const;
-/** Name in the hub's certificate that `legation access` verifies, whatever the address. */
-export const RELAY_SERVER_NAME = "legation-hub.legation-system.svc";
 
 /** Prefix of users and groups in a member, so that none is one of the member's own. */
 export const ACCESS_PREFIX_DEFAULT = "legation:";

@@ -1,5 +1,7 @@
 import { Socket } from "node:net";
-import type { Dial, PathUpgrades } from "../kube/client.ts";
+import type { ClusterClient, Dial, PathUpgrades } from "../kube/client.ts";
+import type { ClusterCredentials } from "../kube/credentials.ts";
+import { createClusterClient } from "../kube/http-client.ts";
 import { DIAL_MS } from "./dialled.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
 
@@ -13,6 +15,28 @@ export const RELAY_NAME = "legation:access";
 
 /** Common name of the client certificate by which a controller of another shard reaches members. */
 export const CONTROLLER_NAME = "legation:controller";
+
+/** Name in the hub's certificate that its clients verify, whatever the address. */
+export const RELAY_SERVER_NAME = "legation-hub.legation-system.svc";
+
+/** Returns a client of the hub at this address, which may change its certificate while connections to members last. */
+export function hubClient(
+  address: string,
+  { userAgent, source, identity }: { readonly userAgent: string } & Pick<ClusterCredentials, "source" | "identity">,
+): ClusterClient & PathUpgrades {
+  return createClusterClient({
+    cluster: "hub",
+    userAgent,
+    credentials: {
+      server: `https://${address}`,
+      source,
+      insecureSkipTlsVerify: false,
+      tlsServerName: RELAY_SERVER_NAME,
+      identity,
+      refresh: () => {},
+    },
+  });
+}
 
 /** Returns how a member's API server is reached through the hub. `hub` presents the relay's certificate. */
 export function relayDial(hub: PathUpgrades, cluster: string): Dial {

@@ -1,14 +1,12 @@
 import type { Socket } from "node:net";
-import { RELAY_SERVER_NAME } from "../../api/access.ts";
 import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { type Certificate, issueClientWithKey } from "../../certificates/issue.ts";
 import { DAY_MS, renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, PathUpgrades } from "../../kube/client.ts";
-import { createClusterClient } from "../../kube/http-client.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Mutex } from "../../runtime/mutex.ts";
-import { CONTROLLER_NAME, relayDial } from "../../tunnel/relay.ts";
+import { CONTROLLER_NAME, hubClient, relayDial } from "../../tunnel/relay.ts";
 import { type HubAuthorities, readAuthorities, trusted } from "./authority.ts";
 
 const LIFETIME_MS = 30 * DAY_MS;
@@ -51,18 +49,10 @@ export class FirstHub {
       if (this.#client !== undefined && this.#address === address) return this.#client;
       void this.#client?.close();
       this.#address = address;
-      this.#client = createClusterClient({
-        cluster: "hub",
+      this.#client = hubClient(address, {
         userAgent: "legation",
-        credentials: {
-          server: `https://${address}`,
-          source: `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET}`,
-          insecureSkipTlsVerify: false,
-          tlsServerName: RELAY_SERVER_NAME,
-          // Connections to members last longer than certificates.
-          identity: () => this.#identity ?? {},
-          refresh: () => {},
-        },
+        source: `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET}`,
+        identity: () => this.#identity ?? {},
       });
       return this.#client;
     } finally {

@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { RELAY_SERVER_NAME } from "../../api/access.ts";
 import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { currentServing } from "../../certificates/current.ts";
 import { DAY_MS, expiresAt } from "../../certificates/validity.ts";
@@ -14,6 +13,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Gatekeeper, Hub, HubTls } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
+import { RELAY_SERVER_NAME } from "../../tunnel/relay.ts";
 import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
 import { type HubEndpoint, publishEndpoint } from "./endpoint.ts";
 
