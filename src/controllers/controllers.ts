@@ -58,7 +58,7 @@ export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
   readonly #proxies: ReadStore<Pod>;
-  /** Those of all shards, for the first of several. */
+  /** The proxies of all shards, for the first of several. */
   readonly #allProxies: Reflector<Pod> | undefined;
   readonly #podEvents: PodEventController | undefined;
   readonly #recorder: EventRecorder;

@@ -61,7 +61,7 @@ export interface HostWideOptions extends ControllerOptions, Pick<ControllersOpti
   readonly events: Events<ControllerEvents>;
   readonly metrics?: Metrics;
   readonly recorder: EventRecorder;
-  /** Those of all shards. */
+  /** The proxies of all shards. */
   readonly proxies: ReadStore<Pod>;
   readonly nodes: ReadStore<KubeNode>;
   readonly homeApiServer: string | undefined;

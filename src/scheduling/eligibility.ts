@@ -38,7 +38,7 @@ const UNDIVIDED: SchedulingPreferences = { rebalance: false, clusters: { "*": { 
 // A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
 
-// One takes a few hundred bytes for each member, and pods of one workload come together.
+// A ranking takes a few hundred bytes for each member, and pods of one workload come together.
 const KEPT_RANKINGS = 16;
 
 /** The members that may have a pod of a division. */

@@ -39,7 +39,7 @@ export class MemberMetrics {
   readonly #held: Counter<"cluster">;
   readonly #streams: Gauge<"cluster">;
   readonly #credentials: Gauge<"cluster">;
-  /** One for each shard that this process leads. */
+  /** The members of each shard that this process leads. */
   readonly #sources = new Set<StateSource>();
 
   constructor(registry: Registry) {

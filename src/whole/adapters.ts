@@ -8,7 +8,7 @@ import { JOBS } from "./jobs/type.ts";
 import type { PlaceOptions, WholeInMember, WholeType, WholeWork } from "./type.ts";
 import type { BUILT_IN } from "./types.ts";
 
-/** What adapters need beside what their engines do. */
+/** Options of adapters beside those of their engines. */
 export interface AdapterOptions extends WholeOptions {
   readonly rules: PlaceOptions["rules"];
   readonly registry: Registry;

@@ -10,7 +10,7 @@ export interface FoundWhole {
   readonly object: Stored<KubeObject>;
 }
 
-/** What a host gives to members and finishes. Objects of DelegatedTypes never do: the controller releases them. */
+/** Work that a host gives to members, and that ends. Objects of DelegatedTypes never do: the controller releases them. */
 export interface Finishing {
   readonly pods: readonly Stored<Pod>[];
   readonly whole: readonly FoundWhole[];

@@ -114,7 +114,7 @@ export async function removeSystemNamespace(removal: RemovalContext): Promise<vo
 /** Removes what Legation's processes made in its namespace. Resolves to the names of the operator's Secrets, which stay. */
 async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<readonly string[]> {
   for (const { metadata } of await listAll(host, leases, { namespace: SYSTEM_NAMESPACE, signal })) {
-    // Those of shards and of replicas begin with its name.
+    // The Leases of shards and of replicas begin with its name.
     if (metadata.name.startsWith(CONTROLLER_LEASE)) await remove(host, leases, metadata, { signal });
   }
   const stored = await listAll(host, secrets, {

@@ -18,7 +18,7 @@ import type { Preparer } from "../preparer.ts";
 export interface PodCopierOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
-  /** What has no namespace is left to the first shard. */
+  /** Objects without a namespace are left to the first shard. */
   readonly shard: Shard;
   readonly registry: Pick<Registry, "member" | "members">;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;

@@ -34,10 +34,10 @@ export interface NodeFacts {
   readonly features: readonly string[];
   /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;
-  /** Those of them that have not ended, and those that run. */
+  /** Proxies bound to it that have not ended, and those of them that run. */
   readonly unfinished: number | undefined;
   readonly running: number | undefined;
-  /** What those request that have not ended. */
+  /** Requests of the proxies that have not ended. */
   readonly requested: Readonly<Record<string, number>> | undefined;
   /** Pods without a node that have, or may have, a delegate in the member or are being bound to it. 0 unless its Cluster is being deleted. */
   readonly waiting: number;

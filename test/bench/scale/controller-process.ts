@@ -17,7 +17,7 @@ export interface Program {
 /** A controller that serves a fleet, in a process of its own. */
 export interface ControllerProcess {
   readonly pid: number;
-  /** Of all replicas. */
+  /** Process ids of all replicas. */
   readonly pids: readonly number[];
   readonly startedAt: number;
   /** Proxies that it has bound so far. */

@@ -23,7 +23,7 @@ interface Size {
 const AT = "2026-01-01T00:00:00Z";
 const NAMESPACES = 100;
 const PODS_OF_WORKLOAD = 20;
-// One of so many members is not Ready, one is cordoned, one is slow to answer and one never answers.
+// A member of so many is not Ready, one is cordoned, one is slow to answer and one never answers.
 const ODD_ONE_OF = 100;
 const ANSWER_MS = 20;
 const SLOW_ANSWER_MS = 2_000;

@@ -5,7 +5,7 @@ import { ShardLeases } from "../../../src/controllers/shard-leases.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
-/** What a replica does with the Lease of a shard. */
+/** A replica's state towards the Lease of a shard. */
 type Phase = "none" | "held" | "working" | "stopping";
 
 interface Replica {
