@@ -21,9 +21,9 @@ const NOTHING: Amounts = {};
  */
 export class DelegateRequests {
   readonly used: Record<string, number> = {};
-  #version = 0;
   readonly #requested: Record<string, number> = {};
   readonly #fits: (requests: Amounts) => boolean;
+  readonly #onChange: () => void;
   readonly #counted = new Map<string, Counted>();
   readonly #reserved = new Map<string, Counted>();
   readonly #namespaces = new Map<string, Record<string, number>>();
@@ -31,13 +31,10 @@ export class DelegateRequests {
   /** Unscheduled delegates, which may fit after a change of the nodes. */
   readonly #waiting = new Map<string, Counted>();
 
-  constructor(fits: (requests: Amounts) => boolean = () => true) {
+  /** `onChange` is called after each change of a sum. */
+  constructor(fits: (requests: Amounts) => boolean = () => true, onChange: () => void = () => {}) {
     this.#fits = fits;
-  }
-
-  /** Grows with each change of a sum. */
-  get version(): number {
-    return this.#version;
+    this.#onChange = onChange;
   }
 
   /** Includes those that fit no node. */
@@ -116,8 +113,12 @@ export class DelegateRequests {
     return true;
   }
 
+  /** Counts delegates that wait for a node anew, after a change of the nodes. */
   recount(): void {
-    for (const entry of this.#waiting.values()) this.#recount(entry, entry.requests, true);
+    for (const entry of this.#waiting.values()) {
+      const fitted = entry.counted === entry.requests;
+      if (this.#fits(entry.requests) !== fitted) this.#recount(entry, entry.requests, true);
+    }
   }
 
   #waitingCount(requests: Amounts): Amounts {
@@ -132,11 +133,11 @@ export class DelegateRequests {
   }
 
   #sum({ requests, counted, namespace, priority }: Counted, sign: 1 | -1): void {
-    this.#version += 1;
     addAmounts(this.used, counted, sign);
     addAmounts(this.#requested, requests, sign);
     addTo(this.#namespaces, namespace, requests, sign);
     if (priority !== undefined) addTo(this.#priorities, priority, counted, sign);
+    this.#onChange();
   }
 }
 

@@ -27,6 +27,8 @@ export interface MemberOptions<Member> {
   readonly events: Pick<Events<MemberEvents<Member>>, "emit">;
   /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
   readonly onIdentity?: (uid: string | undefined) => void;
+  /** Called when the member has another candidate. */
+  readonly onCandidate?: () => void;
   /** Shared by all members, whose foreign usage is read one at a time. */
   readonly mutex?: Mutex;
   readonly clock: Clock;

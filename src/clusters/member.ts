@@ -42,8 +42,9 @@ export class Member {
   readonly watches: Set<{ readonly plural?: string; retry(): void; need?(): void }> = new Set();
   readonly rest: Omit<Rest, "spreadMs"> = { mutex: new Mutex(), share: Math.random() };
   readonly delegates: MemberDelegates;
-  readonly requests: DelegateRequests = new DelegateRequests((requests) =>
-    fitsLargest(requests, this.nodeTotals.largestNode, this.devices.known),
+  readonly requests: DelegateRequests = new DelegateRequests(
+    (requests) => fitsLargest(requests, this.nodeTotals.largestNode, this.devices.known),
+    () => this.#onCandidate(),
   );
   readonly devices: KnownDevices = new KnownDevices(() => this.#nodes.touch());
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
@@ -65,11 +66,13 @@ export class Member {
   #cluster: Stored<Cluster>;
   #virtualNode: VirtualNode | undefined;
   #candidate: Candidate | undefined;
+  readonly #notesCandidate: (() => void) | undefined;
 
   constructor(options: MemberOptions<Member>) {
     const { cluster, hostId, shard = ALL_NAMESPACES, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
+    this.#notesCandidate = options.onCandidate;
     this.#identity = new JoinedIdentity({
       client: options.client,
       cluster: () => this.#cluster,
@@ -108,7 +111,7 @@ export class Member {
       clock,
       log,
       onChange: () => {
-        this.#candidate = undefined;
+        this.#onCandidate();
         events.emit("memberNodes", this);
       },
       onState: () => this.#onConnection(),
@@ -117,7 +120,7 @@ export class Member {
     this.#latency = new LatencyMonitor({
       clock,
       onChange: () => {
-        this.#candidate = undefined;
+        this.#onCandidate();
         this.#noteResponsive();
         if (this.#latency.overdue) this.#probe.hurry();
         else events.emit("responsive", this);
@@ -129,9 +132,7 @@ export class Member {
       shard,
       mutex,
       clock,
-      onChange: () => {
-        this.#candidate = undefined;
-      },
+      onChange: () => this.#onCandidate(),
       log,
     });
     this.watches.add(this.delegates.reflector).add(this.#nodes.reflector).add(this.#foreign);
@@ -177,7 +178,7 @@ export class Member {
   set cluster(cluster: Stored<Cluster>) {
     const isAnother = recordedUid(cluster) !== recordedUid(this.#cluster);
     this.#cluster = cluster;
-    this.#candidate = undefined;
+    this.#onCandidate();
     if (!isAnother) return;
     this.#identity.doubt();
     this.#identity.look();
@@ -191,7 +192,7 @@ export class Member {
   setVirtualNode(node: VirtualNode | undefined): boolean {
     if (jsonEqual(node, this.#virtualNode)) return false;
     this.#virtualNode = node;
-    this.#candidate = undefined;
+    this.#onCandidate();
     return true;
   }
 
@@ -308,7 +309,7 @@ export class Member {
     this.#probe.hurry();
   }
 
-  /** The `used` of the candidate is updated in place. */
+  /** Returns another candidate whenever something of it changes, amounts that are updated in place among them. */
   candidate(): Candidate {
     this.#foreign.ask();
     if (this.#candidate !== undefined) return this.#candidate;
@@ -321,7 +322,7 @@ export class Member {
       allocatable,
       largestNode,
       used: this.requests.used,
-      version: () => this.requests.version,
+      tracked: true,
       foreign: this.#foreign.occupied ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       devices: this.devices.known,
@@ -332,6 +333,11 @@ export class Member {
       nodesHave: (key) => this.#nodes.have(key),
     });
     return this.#candidate;
+  }
+
+  #onCandidate(): void {
+    this.#candidate = undefined;
+    this.#notesCandidate?.();
   }
 
   #onProbe(result: ProbeResult): void {
@@ -352,7 +358,7 @@ export class Member {
     }
     this.#noteReachable();
     this.#noteResponsive();
-    this.#candidate = undefined;
+    this.#onCandidate();
     if (changed) this.#events.emit("connection", this);
   }
 
@@ -384,7 +390,7 @@ export class Member {
   #onConnection(): void {
     this.#noteReachable();
     this.#noteResponsive();
-    this.#candidate = undefined;
+    this.#onCandidate();
     this.#watchHealth.reported(this.unreadable);
     const state = connectionState(this);
     if (state === this.#emittedState) return;

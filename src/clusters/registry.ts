@@ -8,6 +8,7 @@ import { clusters } from "../api/resources.ts";
 import type { Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { secrets } from "../kube/resources.ts";
+import type { Candidate } from "../placement/candidate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
@@ -42,6 +43,10 @@ interface Connected extends RenewableConnection {
   readonly server: string;
 }
 
+// Each member is asked for its candidate this often, as it counts what others use of it for those who ask.
+const ASK_EVERY_MS = 1_000;
+const NONE_LISTED = { members: [], candidates: [] };
+
 /** The members, one per Cluster, connected with the kubeconfig in the Secret that the Cluster names. */
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
@@ -53,6 +58,10 @@ export class Registry {
   readonly #identityKeys = new ReverseIndex<string, string>();
   readonly #delegateIndex = new DelegateIndex();
   readonly #foreignUsageMutex = new Mutex();
+  /** Members that have another candidate than the one in the list. */
+  readonly #outdated = new Set<Member>();
+  #listed: { readonly members: readonly Member[]; readonly candidates: readonly Candidate[] } = NONE_LISTED;
+  #askAt = Number.NEGATIVE_INFINITY;
   readonly #options: RegistryOptions;
 
   constructor(options: RegistryOptions) {
@@ -123,6 +132,27 @@ export class Registry {
 
   members(): readonly Member[] {
     return membersOf(this.#connections.all());
+  }
+
+  /** Returns the members' candidates in the order of `members`: another list whenever one of them changes. */
+  candidates(): readonly Candidate[] {
+    const members = this.members();
+    const now = this.#options.clock.now();
+    if (members !== this.#listed.members || now >= this.#askAt) {
+      this.#askAt = now + ASK_EVERY_MS;
+      const candidates = members.map((member) => member.candidate());
+      const isSame = candidates.every((candidate, index) => candidate === this.#listed.candidates[index]);
+      if (!isSame || members !== this.#listed.members) this.#listed = { members, candidates };
+    } else if (this.#outdated.size > 0) {
+      const candidates = [...this.#listed.candidates];
+      for (const member of this.#outdated) {
+        const index = members.indexOf(member);
+        if (index !== -1) candidates[index] = member.candidate();
+      }
+      this.#listed = { members, candidates };
+    }
+    this.#outdated.clear();
+    return this.#listed.candidates;
   }
 
   server(name: string): string | undefined {
@@ -205,8 +235,9 @@ export class Registry {
       if (current !== undefined && this.member(name) === member)
         this.#onIdentity(name, { uid, server, kubeconfig: current });
     };
+    const onCandidate = (): void => void this.#outdated.add(member);
     const running = { events, mutex: this.#foreignUsageMutex, clock, log };
-    const member = new Member({ cluster, client, hostId, shard, onIdentity, ...running });
+    const member = new Member({ cluster, client, hostId, shard, onIdentity, onCandidate, ...running });
     return { member, server, renew: (text) => connection.renew(text) };
   }
 

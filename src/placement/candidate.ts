@@ -17,8 +17,8 @@ export interface Candidate {
   readonly deviceResources?: ReadonlySet<string>;
   /** Room taken by this host's delegates, in-flight ones included. */
   readonly used: Amounts;
-  /** Grows with each change of the amounts that change in place. Absent: not known. */
-  readonly version?: () => number;
+  /** Another candidate takes its place whenever its amounts change. Absent: they change in place, unnoticed. */
+  readonly tracked?: true;
   /** Undefined if not known. */
   readonly foreign?: Amounts;
   readonly taints?: readonly Taint[];

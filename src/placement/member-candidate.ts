@@ -13,7 +13,7 @@ export type MemberFacts = Pick<
   | "allocatable"
   | "largestNode"
   | "used"
-  | "version"
+  | "tracked"
   | "usedIn"
   | "reservedFor"
   | "preemptible"

@@ -37,54 +37,67 @@ export interface RankInput {
 
 /** The last ranking for pods of which a member takes all or none. `rank` judges anew only the members that changed. */
 export interface SharedRanking {
-  judged: readonly Judged[];
-  sorted: readonly Scored[];
+  readonly judged: Judged[];
+  /** Of what each was judged. Undefined: the candidate changes in place, and is judged each time. */
+  readonly current: (Candidate | undefined)[];
+  readonly lacks: (string | undefined)[];
+  readonly fitting: SortedMembers;
+  readonly full: SortedMembers;
   ranking: Ranking;
 }
 
 /** Returns the ranking of no members. */
 export function nothingRanked(): SharedRanking {
-  return { judged: [], sorted: [], ranking: { fitting: [], full: [], preemptable: [], refusals: [] } };
+  const ranking = { fitting: [], full: [], preemptable: [], refusals: [] };
+  return { judged: [], current: [], lacks: [], fitting: new SortedMembers(), full: new SortedMembers(), ranking };
 }
 
 /** Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load. */
 export function rank(input: RankInput): Ranking {
   const { candidates, lackIn, rules = [], shared = nothingRanked() } = input;
-  const outdated = new Set<Judged>(shared.judged.slice(candidates.length));
-  const anew: Judged[] = [];
-  const judged = candidates.map((candidate, index) => {
+  const { judged, fitting, full } = shared;
+  const anew: JudgedAnew[] = [];
+  for (let index = 0; index < candidates.length; index += 1) {
+    const candidate = candidates[index];
+    if (candidate === undefined) continue;
     const lack = lackIn?.(candidate);
-    const before = shared.judged[index];
-    if (before !== undefined && isCurrent(before, candidate, lack)) return before;
-    if (before !== undefined) outdated.add(before);
-    const now = { ...judge(candidate, input), candidate, version: candidate.version?.(), lack };
-    anew.push(now);
-    return now;
-  });
-  if (anew.length === 0 && outdated.size === 0) return shared.ranking;
-  // All but those judged anew are in order, for which a sort takes about one comparison each.
-  const sorted = [...shared.sorted.filter((one) => !outdated.has(one)), ...anew.filter(isScored)].sort(byPreference);
-  const fitting = sorted.filter(({ refusal }) => refusal === undefined);
-  const full = sorted.filter(({ refusal }) => refusal !== undefined);
-  const awaited = awaitedOf(fitting, rules);
-  const ranking: Ranking = {
-    fitting: fitting.map(nameOf),
-    full: full.map(nameOf),
-    preemptable: full.filter(({ mayMakeRoom }) => mayMakeRoom).map(nameOf),
+    // Of a thousand members few have changed: the others are not even looked at.
+    if (shared.current[index] === candidate && shared.lacks[index] === lack) continue;
+    anew.push({ index, candidate, lack, now: judge(candidate, input) });
+  }
+  const gone = judged.splice(candidates.length);
+  if (anew.length === 0 && gone.length === 0) return shared.ranking;
+  const before = [...gone, ...anew.flatMap(({ index }) => judged[index] ?? [])];
+  for (const one of before) if (isScored(one)) (one.refusal === undefined ? fitting : full).delete(one);
+  for (const { index, candidate, lack, now } of anew) {
+    if (isScored(now)) (now.refusal === undefined ? fitting : full).add(now);
+    judged[index] = now;
+    shared.lacks[index] = lack;
+    shared.current[index] = candidate.tracked === true ? candidate : undefined;
+  }
+  const areRefusalsNew = [...before, ...anew.map(({ now }) => now)].some(({ refusal }) => refusal !== undefined);
+  const awaited = awaitedOf(fitting.members, rules);
+  shared.ranking = {
+    fitting: [...fitting.names],
+    full: [...full.names],
+    preemptable: full.members.filter(({ mayMakeRoom }) => mayMakeRoom).map(nameOf),
     ...(awaited === undefined ? {} : { awaited: awaited.name }),
-    refusals: judged.flatMap(({ refusal }) => refusal ?? []),
+    refusals: areRefusalsNew ? judged.flatMap(({ refusal }) => refusal ?? []) : shared.ranking.refusals,
   };
-  Object.assign(shared, { judged, sorted, ranking });
-  return ranking;
+  return shared.ranking;
 }
 
 /** A member as it was judged for a pod. */
 interface Judged {
-  readonly candidate: Candidate;
-  readonly version: number | undefined;
-  readonly lack: string | undefined;
   /** Undefined: the member has room. */
   readonly refusal: Refusal | undefined;
+}
+
+interface JudgedAnew {
+  readonly index: number;
+  readonly candidate: Candidate;
+  readonly lack: string | undefined;
+  readonly now: Judged;
 }
 
 /** A member that no rule refuses; one without room has a refusal. */
@@ -92,18 +105,41 @@ interface Scored extends Judged, Score {
   readonly mayMakeRoom: boolean;
 }
 
-type Verdict = Pick<Judged, "refusal"> | Omit<Scored, Exclude<keyof Judged, "refusal">>;
-
 function isScored(judged: Judged): judged is Scored {
   return "scores" in judged;
 }
 
-function isCurrent({ version, ...before }: Judged, candidate: Candidate, lack: string | undefined): boolean {
-  if (before.candidate !== candidate || before.lack !== lack) return false;
-  return version !== undefined && version === candidate.version?.();
+/** Members, best first. */
+class SortedMembers {
+  readonly members: Scored[] = [];
+  readonly names: string[] = [];
+
+  add(member: Scored): void {
+    const index = this.#indexOf(member);
+    this.members.splice(index, 0, member);
+    this.names.splice(index, 0, member.name);
+  }
+
+  delete(member: Scored): void {
+    const index = this.#indexOf(member);
+    this.members.splice(index, 1);
+    this.names.splice(index, 1);
+  }
+
+  /** Returns where the member is, or has to be. */
+  #indexOf(member: Scored): number {
+    let [from, to] = [0, this.members.length];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      const other = this.members[middle];
+      if (other !== undefined && byPreference(other, member) < 0) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
 }
 
-function judge(candidate: Candidate, input: RankInput): Verdict {
+function judge(candidate: Candidate, input: RankInput): Judged | Scored {
   const { requests: written, requestsIn, mutationIn, gangShortage, rules = [] } = input;
   const { name: cluster, closed } = candidate;
   const refused = firstRefusal(rules, candidate) ?? closed;
@@ -116,9 +152,9 @@ function judge(candidate: Candidate, input: RankInput): Verdict {
   return { ...scoreOf(candidate, requests, rules), refusal, mayMakeRoom: mayRoom };
 }
 
-/** Returns the best by scores alone, if it is late. */
+/** Returns the best by scores alone, if it is late. Late ones are sorted last. */
 function awaitedOf(fitting: readonly Score[], rules: readonly Rule[]): Score | undefined {
-  if (!fitting.some(({ overdue }) => overdue) || !rules.some(({ awaits = false }) => awaits)) return undefined;
+  if (fitting.at(-1)?.overdue !== true || !rules.some(({ awaits = false }) => awaits)) return undefined;
   const best = fitting.reduce((first, one) => (byMerit(one, first) < 0 ? one : first));
   return best.overdue ? best : undefined;
 }

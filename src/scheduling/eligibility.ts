@@ -90,12 +90,13 @@ export function rankInput(
   candidates: readonly Candidate[],
   needs?: Needs,
 ): RankInput {
-  const missingIn = (member: string): string | undefined =>
-    needs?.state === "there" ? refusalIn(preparationIn(needs, member)) : undefined;
-  const lackIn = (candidate: Candidate): string | undefined => lacks?.(candidate) ?? missingIn(candidate.name);
+  const lackIn =
+    lacks === undefined && needs?.state !== "there"
+      ? undefined
+      : (candidate: Candidate) => lacks?.(candidate) ?? refusalIn(preparationIn(needs, candidate.name));
   const selection: Rule = {
     filter: (candidate) => {
-      const message = excludes(candidate) ?? lackIn(candidate);
+      const message = excludes(candidate) ?? lackIn?.(candidate);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };
@@ -103,11 +104,10 @@ export function rankInput(
   return {
     requests: podRequests(proxy),
     ...(preemptionPolicy === "Never" ? {} : { priority }),
-    ...defined({ requestsIn, gangShortage }),
+    ...defined({ requestsIn, gangShortage, lackIn }),
     ...(learntIn === undefined ? {} : { mutationIn: (candidate) => learntIn(candidate)?.mutation }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates,
-    lackIn,
     shared: shared?.(),
   };
 }

@@ -33,17 +33,19 @@ export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "v
   readonly waiting: Pick<WaitingProxies, "since">;
 }
 
-/** A member for one pod: as placement sees it, and as the phases do. */
-export interface ObservedMember {
-  readonly candidate: Candidate;
-  readonly connection: MemberView;
+/** The members for one pod, in one order: as placement sees them, and as the phases do. */
+export interface ObservedMembers {
+  readonly candidates: readonly Candidate[];
+  readonly connections: readonly MemberView[];
+  /** The places of those that have something of the pod, or cannot be read: the others are the same for all such pods. */
+  readonly special: ReadonlySet<number>;
 }
 
 /** Reads the view that a decision on one pod name depends on. Changes nothing. */
 export class Observer {
   readonly #options: ObserverOptions;
-  /** The members as they were last, in their order. One makes another candidate whenever anything but its amounts changes. */
-  readonly #known: ObservedMember[] = [];
+  /** All members as they were last, without any pod. One has another candidate whenever it changes. */
+  #all: ObservedMembers = { candidates: [], connections: [], special: new Set() };
 
   constructor(options: ObserverOptions) {
     this.#options = options;
@@ -54,50 +56,79 @@ export class Observer {
     // Before the host's proxies are known, every delegate would look like an orphan.
     if (!proxies.synced) return undefined;
     const proxy = proxies.get(key);
-    const sources = [...this.#sources(key, this.#concerned(key, proxy)), ...this.#unconnected(proxy)];
-    if (proxy === undefined && sources.every(({ connection }) => connection.delegate === undefined)) return undefined;
+    const sources = this.#sources(key, proxy);
+    if (proxy === undefined && sources.connections.every(({ delegate }) => delegate === undefined)) return undefined;
     return this.#view(key, proxy, sources);
   }
 
   /** Returns the view of a pod that is no proxy yet, as if it were the proxy under the key. */
   seen(key: ObjectKey, pod: Stored<Pod>): View {
-    const sources = [...this.#sources(key, this.#options.registry.members()), ...this.#unconnected(pod)];
+    const sources = this.#sources(key, pod);
     const eligibility = this.#options.placementState.eligibilities.of(pod);
     const view = this.#base(key, pod, sources, eligibility);
-    return hasProxy(view) ? ranked(onDemand(view, sources, eligibility, () => undefined)) : view;
+    return hasProxy(view) ? ranked(onDemand(view, sources.candidates, eligibility, () => undefined)) : view;
   }
 
-  /** Returns the members as they are for the pod. Most have nothing of it, and are the same for all such pods. */
-  #sources(key: ObjectKey, members: readonly Member[]): ObservedMember[] {
-    const holders = new Set(this.#options.registry.holders(key));
-    return members.map((member, index) => {
-      const candidate = member.candidate();
-      let known = this.#known[index];
-      if (known?.candidate !== candidate) {
-        known = { candidate, connection: connectionOf(member, candidate) };
-        this.#known[index] = known;
-      }
-      if (!holders.has(member)) return known;
-      const [delegate, departed] = [member.delegates.get(key), member.delegates.departed(key)];
-      return { candidate, connection: { ...known.connection, ...defined({ delegate, departed }) } };
-    });
+  /** Returns the members that a decision on the pod depends on. */
+  #sources(key: ObjectKey, proxy: Stored<Pod> | undefined): ObservedMembers {
+    const all = proxy === undefined || isBound(proxy) ? this.#concerned(key, proxy) : this.#everywhere(key);
+    const unconnected = this.#unconnected(proxy);
+    if (unconnected.length === 0) return all;
+    const { candidates, connections, special } = all;
+    return {
+      candidates: [...candidates, ...unconnected.map(({ candidate }) => candidate)],
+      connections: [...connections, ...unconnected.map(({ connection }) => connection)],
+      special: new Set([...special, ...unconnected.map((_, index) => candidates.length + index)]),
+    };
   }
 
-  #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly ObservedMember[]): View {
+  #everywhere(key: ObjectKey): ObservedMembers {
+    const { registry } = this.#options;
+    this.#refresh();
+    const holders = registry.holders(key);
+    if (holders.length === 0) return this.#all;
+    const members = registry.members();
+    const connections = [...this.#all.connections];
+    const special = new Set(this.#all.special);
+    for (const member of holders) {
+      const index = members.indexOf(member);
+      const connection = connections[index];
+      if (connection === undefined) continue;
+      connections[index] = { ...connection, ...shownBy(member, key) };
+      special.add(index);
+    }
+    return { ...this.#all, connections, special };
+  }
+
+  /** Looks again at the members that have changed: few of a thousand. */
+  #refresh(): void {
+    const { registry } = this.#options;
+    const candidates = registry.candidates();
+    const before = this.#all;
+    if (candidates === before.candidates) return;
+    const connections = before.connections.slice(0, candidates.length);
+    const special = new Set([...before.special].filter((index) => index < candidates.length));
+    for (const [index, member] of registry.members().entries()) {
+      const candidate = candidates[index];
+      if (candidate === undefined || candidate === before.candidates[index]) continue;
+      const connection = connectionOf(member, candidate);
+      connections[index] = connection;
+      if (isSettled(connection)) special.delete(index);
+      else special.add(index);
+    }
+    this.#all = { candidates, connections, special };
+  }
+
+  #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: ObservedMembers): View {
     const { placementState, preparer } = this.#options;
     const eligibility = placementState.eligibilities.of(proxy);
     const view = this.#base(key, proxy, sources, eligibility);
     if (!hasProxy(view) || isDeleting(view.proxy)) return view;
     if (isBound(view.proxy)) return this.#withNeeds(view, sources);
-    return onDemand(view, sources, eligibility, () => preparer.needs(view.proxy));
+    return onDemand(view, sources.candidates, eligibility, () => preparer.needs(view.proxy));
   }
 
-  #base(
-    key: ObjectKey,
-    proxy: Stored<Pod> | undefined,
-    sources: readonly ObservedMember[],
-    eligibility: Eligibility,
-  ): View {
+  #base(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: ObservedMembers, eligibility: Eligibility): View {
     const { placementState, clock } = this.#options;
     const memory = placementState.memories.of(proxy?.metadata.uid ?? "");
     const waitingSince = this.#options.waiting.since(key);
@@ -105,7 +136,7 @@ export class Observer {
     return {
       ref: objectRef(key),
       proxy,
-      members: sources.map((source) => this.#memberView(source, proxy, memory, eligibility)),
+      members: this.#memberViews(sources, proxy, memory, eligibility),
       memory,
       wallOffsetMs: clock.wall() - clock.now(),
       ...placementFacts(eligibility),
@@ -113,14 +144,32 @@ export class Observer {
     };
   }
 
+  #memberViews(
+    { candidates, connections, special }: ObservedMembers,
+    proxy: Stored<Pod> | undefined,
+    memory: Memory,
+    eligibility: Eligibility,
+  ): readonly MemberView[] {
+    const mayHoldUnseen = !memory.fresh || memory.unproven !== undefined || memory.uncertain !== undefined;
+    if (special.size === 0 && !mayHoldUnseen) return connections;
+    const views = [...connections];
+    for (const index of mayHoldUnseen ? views.keys() : special) {
+      const [candidate, connection] = [candidates[index], connections[index]];
+      if (candidate === undefined || connection === undefined) continue;
+      views[index] = this.#memberView(candidate, connection, proxy, memory, eligibility);
+    }
+    return views;
+  }
+
   #memberView(
-    { candidate, connection }: ObservedMember,
+    candidate: Candidate,
+    connection: MemberView,
     proxy: Stored<Pod> | undefined,
     memory: Memory,
     eligibility: Eligibility,
   ): MemberView {
-    const { name, reachable, read } = connection;
-    const view = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
+    const { name } = connection;
+    const view = isSettled(connection) ? connection : { ...connection, ...this.#nodeState(name) };
     if (proxy === undefined) return view;
     const mutation = this.#mutation(candidate, connection, proxy);
     if (isBound(proxy)) return { ...view, ...mutation };
@@ -144,16 +193,15 @@ export class Observer {
   }
 
   /** Adds what a bound proxy without a delegate needs in its member: it has no other to go to. */
-  #withNeeds(view: PodView, sources: readonly ObservedMember[]): View {
+  #withNeeds(view: PodView, { candidates, connections }: ObservedMembers): View {
     const { proxy } = view;
-    const source = sources.find(({ connection }) => connection.name === memberOf(proxy));
-    if (source === undefined || isTerminal(proxy) || isFor(source.connection.delegate, proxy)) {
-      return view;
-    }
+    const index = connections.findIndex((connection) => connection.name === memberOf(proxy));
+    const [candidate, connection] = [candidates[index], connections[index]];
+    if (candidate === undefined || isTerminal(proxy) || isFor(connection?.delegate, proxy)) return view;
     const { placementState, preparer } = this.#options;
-    const { name } = source.connection;
+    const { name } = candidate;
     const needs = preparer.needs(proxy);
-    const misfit = placementState.eligibilities.misfit(proxy, source.candidate);
+    const misfit = placementState.eligibilities.misfit(proxy, candidate);
     // The delegate also waits until it is known how it reaches the host's API server.
     const isPending =
       placementState.eligibilities.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
@@ -163,20 +211,25 @@ export class Observer {
     return { ...view, ...stateOf(needs), members };
   }
 
-  #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
+  #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): ObservedMembers {
     const { placementState, registry } = this.#options;
-    if (proxy !== undefined && !isBound(proxy)) return registry.members();
     const concerned = new Set(registry.holders(key));
     const { uid = "" } = proxy?.metadata ?? {};
     for (const name of [proxy && memberOf(proxy), placementState.memories.of(uid).uncertain]) {
       const member = name === undefined ? undefined : registry.member(name);
       if (member !== undefined) concerned.add(member);
     }
-    return [...concerned];
+    const members = [...concerned];
+    const candidates = members.map((member) => member.candidate());
+    const connections = members.map((member, index) => {
+      const candidate = candidates[index] ?? member.candidate();
+      return { ...connectionOf(member, candidate), ...shownBy(member, key) };
+    });
+    return { candidates, connections, special: new Set(members.keys()) };
   }
 
   /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate in one all the same. */
-  #unconnected(proxy: Stored<Pod> | undefined): ObservedMember[] {
+  #unconnected(proxy: Stored<Pod> | undefined): { readonly candidate: Candidate; readonly connection: MemberView }[] {
     if (proxy === undefined) return [];
     const { registry, placementState } = this.#options;
     const name = isBound(proxy) ? memberOf(proxy) : undefined;
@@ -190,8 +243,9 @@ export class Observer {
         .filter((cluster) => name === undefined || name === uncertain || !isRefused(cluster))
         .map((cluster) => {
           const problem = registry.problem(cluster.metadata.name) ?? "it is not connected";
-          const { candidate, connection } = unconnectedSource(cluster, problem);
-          return { candidate, connection: isRefused(cluster) ? { ...connection, excluded: problem } : connection };
+          const connection = isRefused(cluster) ? { ...UNCONNECTED, excluded: problem } : UNCONNECTED;
+          const candidate = unconnectedCandidate(cluster, problem);
+          return { candidate, connection: { ...connection, name: cluster.metadata.name } };
         })
     );
   }
@@ -206,7 +260,7 @@ export class Observer {
 /** Lets phases ask for what the pod needs of its namespace, and for the ranking of members. */
 export function onDemand(
   view: PodView,
-  sources: readonly ObservedMember[],
+  candidates: readonly Candidate[],
   eligibility: Eligibility,
   needs: () => Needs | undefined,
 ): PodView {
@@ -221,7 +275,7 @@ export function onDemand(
     onDemand: {
       needs: known,
       ranked: () => {
-        facts ??= rankedFacts(view, sources, eligibility, known());
+        facts ??= rankedFacts(view, candidates, eligibility, known());
         return facts;
       },
       known: () => facts ?? stateOf(needed?.needs),
@@ -231,12 +285,11 @@ export function onDemand(
 
 function rankedFacts(
   view: PodView,
-  sources: readonly ObservedMember[],
+  candidates: readonly Candidate[],
   eligibility: Eligibility,
   needs: Needs | undefined,
 ): RankedFacts {
   const { requestsIn, learntIn, refusedBefore } = eligibility;
-  const candidates = sources.map(({ candidate }) => candidate);
   const hasFacts = needs?.state === "there" || requestsIn !== undefined || refusedBefore !== undefined;
   const withFacts = (member: MemberView, index: number): MemberView => {
     const { name } = member;
@@ -251,6 +304,16 @@ function rankedFacts(
   };
   const members = hasFacts ? view.members.map(withFacts) : view.members;
   return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
+}
+
+/** Reports whether a member answers and was read, so that its virtual node says no more. */
+function isSettled({ reachable, read }: MemberView): boolean {
+  return reachable && read;
+}
+
+/** Returns what the member shows, or showed, under the pod's name. */
+function shownBy({ delegates }: Member, key: ObjectKey): Pick<MemberView, "delegate" | "departed"> {
+  return defined({ delegate: delegates.get(key), departed: delegates.departed(key) });
 }
 
 function connectionOf(member: Member, candidate: Candidate): MemberView {
@@ -276,17 +339,13 @@ export function factsOf({ closed, overdue }: Candidate): Pick<MemberView, "remov
   };
 }
 
-function unconnectedSource(cluster: Stored<Cluster>, problem: string): ObservedMember {
-  const connection = {
-    name: cluster.metadata.name,
-    reachable: false,
-    reachableSince: 0,
-    read: false,
-    scheduleTimeoutMs: 0,
-    nodesVersion: 0,
-  };
-  return { candidate: unconnectedCandidate(cluster, problem), connection };
-}
+const UNCONNECTED = {
+  reachable: false,
+  reachableSince: 0,
+  read: false,
+  scheduleTimeoutMs: 0,
+  nodesVersion: 0,
+};
 
 export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string): Candidate {
   return candidateOf({

@@ -29,7 +29,7 @@ export interface DelegationOptions extends ControllerOptions {
   readonly identity: HostIdentity;
   readonly registry: Pick<
     Registry,
-    "cluster" | "member" | "members" | "unconnected" | "holders" | "joinedAs" | "problem" | "forget"
+    "candidates" | "cluster" | "member" | "members" | "unconnected" | "holders" | "joinedAs" | "problem" | "forget"
   >;
   /** The host's proxies, of `reflectProxies`. Started once what their placement depends on has been read. */
   readonly proxies: Reflector<Pod>;

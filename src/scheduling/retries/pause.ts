@@ -3,15 +3,17 @@ import type { Ranking } from "../../placement/rank.ts";
 import { soonest } from "../../runtime/requeue.ts";
 import type { Pause, PlaceableMember, PlacementView } from "../placement-view.ts";
 
-/** Returns, by member, why the pod is not tried in it now, and until when; undefined if it may be. */
-function pauses({ memory, members }: PlacementView, now: number): (name: string) => Pause | undefined {
+/** Returns, by member, why the pod is not tried in it now, and until when; undefined if it may be. None is refused: undefined. */
+function pauses({ memory, members }: PlacementView, now: number): ((name: string) => Pause | undefined) | undefined {
   // Few of a thousand members refuse a pod, and each is asked about.
+  const attempted = new Set(Object.keys(memory.attempts));
   const refusing = new Map<string, PlaceableMember>();
   for (const member of members) {
-    if (member.refusedBefore !== undefined || memory.attempts[member.name] !== undefined) {
+    if (member.refusedBefore !== undefined || (attempted.size > 0 && attempted.has(member.name))) {
       refusing.set(member.name, member);
     }
   }
+  if (refusing.size === 0 && attempted.size === 0) return undefined;
   return (name) => {
     const { refusal, until = 0, nodesVersion } = memory.attempts[name] ?? {};
     const member = refusing.get(name);
@@ -23,9 +25,9 @@ function pauses({ memory, members }: PlacementView, now: number): (name: string)
 }
 
 /** Returns the members without those that refused the pod, or one like it, and are not to be tried yet. */
-export function openMembers(names: readonly string[], view: PlacementView, now: number): string[] {
+export function openMembers(names: readonly string[], view: PlacementView, now: number): readonly string[] {
   const pauseIn = pauses(view, now);
-  return names.filter((name) => pauseIn(name) === undefined);
+  return pauseIn === undefined ? names : names.filter((name) => pauseIn(name) === undefined);
 }
 
 /** A member that did not preempt in time waits for its whole backoff, else the pod would move back and forth between two. */
@@ -38,7 +40,7 @@ export function parkable(ranking: Ranking, view: PlacementView, now: number): st
   const pauseIn = pauses(view, now);
   const names = [...preemptable(ranking, view, now), ...ranking.fitting, ...ranking.full];
   return [...new Set(names)].filter((name) => {
-    const pause = pauseIn(name);
+    const pause = pauseIn?.(name);
     return pause === undefined || pause.refusal.reason === "Unschedulable";
   });
 }
@@ -53,7 +55,7 @@ export function allRefusals(ranking: Ranking, view: PlacementView, now: number):
   const open = new Set([...ranking.fitting, ...ranking.full]);
   const others = view.members.map(({ name }) => name).filter((name) => open.has(name) && !own.includes(name));
   return [...own, ...others]
-    .flatMap((name) => pauseIn(name)?.refusal ?? [])
+    .flatMap((name) => pauseIn?.(name)?.refusal ?? [])
     .reduce(withRefusal, [...ranking.refusals, ...unknownClusters(view)]);
 }
 

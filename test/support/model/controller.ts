@@ -1,8 +1,9 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, DelegationDecision } from "../../../src/controllers/delegation/decision/decision.ts";
 import { isBoundWithDelegate, isNewlyRecorded } from "../../../src/controllers/delegation/decision/delegates.ts";
-import { hasProxy, type View } from "../../../src/controllers/delegation/decision/view.ts";
-import { type ObservedMember, onDemand } from "../../../src/controllers/delegation/observe.ts";
+import { hasProxy, type MemberView, type View } from "../../../src/controllers/delegation/decision/view.ts";
+import { onDemand } from "../../../src/controllers/delegation/observe.ts";
+import type { Candidate } from "../../../src/placement/candidate.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { asksHostFirst, isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/pod-state.ts";
@@ -90,15 +91,25 @@ export function observe(world: World, proxy: Stored<Pod> | undefined): View {
     memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: {} },
   };
   return hasProxy(view) && !isBound(view.proxy)
-    ? onDemand(view, sources, { excludes: () => undefined }, () => undefined)
+    ? onDemand(
+        view,
+        sources.map(({ candidate }) => candidate),
+        { excludes: () => undefined },
+        () => undefined,
+      )
     : view;
 }
 
-function viewsOf({ members, losesNodes }: World): ObservedMember[] {
+interface Observed {
+  readonly candidate: Candidate;
+  readonly connection: MemberView;
+}
+
+function viewsOf({ members, losesNodes }: World): Observed[] {
   return members.filter(({ left }) => left !== true).map((member) => sourceOf(member, losesNodes === true));
 }
 
-function sourceOf(member: MemberState, losesNodes: boolean): ObservedMember {
+function sourceOf(member: MemberState, losesNodes: boolean): Observed {
   const { name, reachable, read, departed } = member;
   const pod = read ? shown(member) : undefined;
   const delegate = pod !== undefined && madeByHost(pod, HOST.id) ? pod : undefined;

@@ -5,7 +5,8 @@ import { addAmounts, parseAmounts } from "../../../src/api/quantity.ts";
 import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import { fitsLargest, totalsOf } from "../../../src/clusters/node-totals.ts";
-import { factsOf, type ObservedMember } from "../../../src/controllers/delegation/observe.ts";
+import type { MemberView } from "../../../src/controllers/delegation/decision/view.ts";
+import { factsOf } from "../../../src/controllers/delegation/observe.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
 import { fitOf, nodeRequirements } from "../../../src/placement/node-fit.ts";
@@ -74,7 +75,7 @@ export class SimulatedMember implements PlacementMember {
     });
   }
 
-  source(key: ObjectKey): ObservedMember {
+  source(key: ObjectKey): { readonly candidate: Candidate; readonly connection: MemberView } {
     const delegate = this.#delegates.get(key);
     const candidate = this.candidate();
     const connection = {

@@ -210,7 +210,8 @@ export class Simulation {
     });
     const memory = this.#placementState.memories.of(proxy.metadata.uid);
     const view = { ref: objectRef(key), proxy, members, memory, ...placementFacts(eligibility) };
-    return onDemand(view, sources, eligibility, () => undefined);
+    const candidates = sources.map(({ candidate }) => candidate);
+    return onDemand(view, candidates, eligibility, () => undefined);
   }
 
   /** Executes actions as the controller does, without a network in between. */

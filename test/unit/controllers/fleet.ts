@@ -43,6 +43,7 @@ export function registryOf(members: readonly Member[], parts: Partial<KnownMembe
   const member = (name: string): Member | undefined => members.find((each) => each.name === name);
   return {
     members: () => [...members],
+    candidates: () => members.map((each) => each.candidate()),
     member,
     cluster: (name) => member(name)?.cluster,
     clusters: () => members.map(({ cluster }) => cluster),
@@ -59,6 +60,7 @@ export function registryOf(members: readonly Member[], parts: Partial<KnownMembe
 type KnownMembers = Pick<
   Registry,
   | "members"
+  | "candidates"
   | "member"
   | "cluster"
   | "clusters"

@@ -219,17 +219,21 @@ test("the ranking that equal pods share is the one of each alone, whatever chang
       const members = new Map<string, Candidate>();
       const lacking = new Set<string>();
       const shared = nothingRanked();
-      for (const [version, { name, to, cpu }] of changes.entries()) {
-        const amounts = { used: { cpu, pods: cpu % 2 }, preemptible: () => ({ cpu: cpu % 3 }), version: () => version };
+      for (const { name, to, cpu } of changes) {
+        const amounts = { used: { cpu, pods: cpu % 2 }, preemptible: () => ({ cpu: cpu % 3 }) };
         const known = members.get(name);
         if (to === "leaves") members.delete(name);
         else if (to === "lacks") lacking.add(name);
         else if (to === "has all") lacking.delete(name);
-        // Changes in place, as a member's amounts do.
+        else if (to === "used" && known?.tracked === true) members.set(name, { ...known, ...amounts });
         else if (to === "used" && known !== undefined) Object.assign(known, amounts);
         else {
           const closed = to === "closed" ? { closed: { reason: "Cordoned", message: "cordoned" } as const } : {};
-          members.set(name, candidate(name, { ...amounts, ...closed, overdue: to === "overdue", labels: { to } }));
+          const tracked = name === "a" ? {} : { tracked: true as const };
+          members.set(
+            name,
+            candidate(name, { ...amounts, ...closed, ...tracked, overdue: to === "overdue", labels: { to } }),
+          );
         }
         const lackIn = ({ name: one }: Candidate): string | undefined =>
           lacking.has(one) ? "lacks a class" : undefined;
@@ -253,9 +257,10 @@ test("judges only the members that changed for the next of equal pods", () => {
       return undefined;
     },
   };
-  let version = 0;
-  const [a, b] = [candidate("a", { version: () => 0 }), candidate("b", { version: () => version })];
+  const a = candidate("a", { tracked: true });
   const shared = nothingRanked();
-  for (; version < 3; version += 1) rank({ requests, rules: [notes], candidates: [a, b], shared });
+  for (let turn = 0; turn < 3; turn += 1) {
+    rank({ requests, rules: [notes], candidates: [a, candidate("b", { tracked: true })], shared });
+  }
   expect(judged).toEqual(["a", "b", "b", "b"]);
 });

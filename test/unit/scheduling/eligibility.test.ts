@@ -108,7 +108,6 @@ test("a pod's ranking by its shape's last one is the pod's own, whichever pods w
   fc.assert(
     fc.property(variant, variant, fc.array(pod, { minLength: 2, maxLength: 20 }), (first, second, pods) => {
       const namespaces = new Store<Namespace>();
-      const versions = new Map<string, number>();
       const candidates = NAMES.map((name, index) => ({
         name,
         labels: { tier: String(index) },
@@ -117,11 +116,12 @@ test("a pod's ranking by its shape's last one is the pod's own, whichever pods w
         used: { cpu: 0, pods: 0 },
         limits: { total: { cpu: index === 0 ? 9 : 1000 }, perNamespace: {} },
         reservedFor: (uid: string) => (uid.endsWith(`-${name}`) ? { cpu: 4 } : undefined),
-        version: () => versions.get(name) ?? 0,
+        tracked: true as const,
         nodesFor: (needs: Parameters<typeof fitOf>[0]) => fitOf(needs, nodes),
         ...(index === 0 ? { admits: [{ key: "name", operator: "In", values: ["team"] }] as const } : {}),
         ...(index === 1 ? { taints: [{ key: "dear", effect: "NoSchedule" as const }] } : {}),
       }));
+      let current = candidates;
       let home: HomeApi = KNOWN;
       const { proxies, placementState } = placementOver(candidates, { namespaces, homeApi: () => home });
       for (const [index, { isFirst, member }] of pods.entries()) {
@@ -146,17 +146,17 @@ test("a pod's ranking by its shape's last one is the pod's own, whichever pods w
           spec: { containers: [{ name: "main", resources: { requests: { cpu: "4" } } }], ...spec },
         });
         if (hasReserved) placementState.memories.noteReserved(proxy.metadata.uid, member);
-        const input = rankInput(proxy, placementState.eligibilities.of(proxy), candidates);
+        const input = rankInput(proxy, placementState.eligibilities.of(proxy), current);
         const { shared: _, ...alone } = input;
         expect(rank(input)).toEqual(rank(alone));
         const bound = proxyPod({ ...proxy, spec: { ...proxy.spec, nodeName: `legation-${member}` } });
         proxies.set(bound);
         placementState.update(bound);
-        for (const { name, used } of candidates) {
-          if (name !== member || used.cpu >= 8) continue;
-          used.cpu += 4;
-          versions.set(name, index + 1);
-        }
+        current = current.map((candidate) => {
+          if (candidate.name !== member || candidate.used.cpu >= 8) return candidate;
+          candidate.used.cpu += 4;
+          return { ...candidate };
+        });
       }
     }),
     { numRuns: 300 },

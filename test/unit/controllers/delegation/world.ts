@@ -87,7 +87,16 @@ export function world(proxy: Stored<Pod> | undefined, members: readonly TestMemb
     ...(rules === undefined ? {} : { rules }),
     ...(refusedBefore === undefined ? {} : { refusedBefore }),
   };
-  return recorded(ranked(onDemand(view, sources, eligibility, () => needed)));
+  return recorded(
+    ranked(
+      onDemand(
+        view,
+        members.map(({ candidate }) => candidate),
+        eligibility,
+        () => needed,
+      ),
+    ),
+  );
 }
 
 /** Returns the view of a bound proxy with its dependencies in its member. */

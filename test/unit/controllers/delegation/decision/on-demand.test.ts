@@ -35,8 +35,8 @@ function counting({ members = [member("west"), member("east")], memory: parts, n
       counts.runs += 1;
     },
   });
-  const sources = members.map(({ candidate, ...connection }) => ({ candidate, connection }));
-  const connections = sources.map(({ connection }) => connection);
+  const candidates = members.map(({ candidate }) => candidate);
+  const connections = members.map(({ candidate: _, ...connection }) => connection);
   const ref = { namespace: "team", name: "web-0" };
   const view: PodView = { ref, proxy: waiting, members: connections, memory: remembered, ...facts };
   const rules = () => {
@@ -47,7 +47,7 @@ function counting({ members = [member("west"), member("east")], memory: parts, n
     counts.needs += 1;
     return needs;
   };
-  return { counts, view: onDemand(view, sources, { excludes: () => undefined, rules }, needed) };
+  return { counts, view: onDemand(view, candidates, { excludes: () => undefined, rules }, needed) };
 }
 
 const prepared = (preparation: Preparation): Needs => ({ state: "there", in: () => preparation });
