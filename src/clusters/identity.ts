@@ -24,6 +24,8 @@ interface Asking {
 // Watches that reopen together share one check.
 const IDENTITY_FRESH_MS = 1_000;
 const CHECK_IDENTITY_MS = 60_000;
+// A thousand members that were found at the same time are not all checked at the same time for ever.
+const CHECK_JITTER = 0.25;
 const TIMEOUT_MS = 10_000;
 // The uid is printed, so anything else counts as none.
 const UID = /^[\w-]{1,64}$/;
@@ -40,6 +42,7 @@ export class JoinedIdentity {
   /** `#doubts` at the start of the last completed check. */
   #answeredAfter = 0;
   #freshMs = IDENTITY_FRESH_MS;
+  #checkMs = CHECK_IDENTITY_MS;
   #mistaken = new AbortController();
 
   constructor(options: IdentityOptions) {
@@ -64,7 +67,8 @@ export class JoinedIdentity {
   }
 
   look(): void {
-    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < CHECK_IDENTITY_MS) return;
+    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#checkMs) return;
+    this.#checkMs = CHECK_IDENTITY_MS * (1 - CHECK_JITTER * Math.random());
     // A failed check changes nothing; watches check again when they open.
     this.confirm().catch(() => {});
   }

@@ -202,7 +202,8 @@ export class VirtualNodeController {
     const requested = proxies.synced ? (this.#requests.get(virtualNodeName(name))?.usedIn() ?? {}) : undefined;
     const facts = { ...memberFacts(name, this.#trouble, this.#options), requested };
     const written = this.#executor.written(name);
-    return { name, cluster, node, deleted, endpoint, unread, nodePods, hostNodes, facts, ...written };
+    const members = registry.members().length;
+    return { name, cluster, node, deleted, endpoint, unread, nodePods, members, hostNodes, facts, ...written };
   }
 }
 

@@ -24,8 +24,9 @@ export const RENEW_EVERY_MS = 10_000;
 // A node without pods is renewed less often: two renewals fit a Lease as well, and nothing is evicted if both are late.
 const RENEW_UNUSED_EVERY_MS = 15_000;
 const HEARTBEAT_EVERY_MS = 300_000;
-// Counters in a Cluster's status change with every pod. People need them this often at most.
+// Counters in a Cluster's status change with every pod. People need them this often at most, and the host bears so many of all members.
 const REPORT_EVERY_MS = 10_000;
+const REPORTS_PER_SECOND = 20;
 const WITHDRAWN_AGAIN_MS = 500;
 // No event tells that the last waiting pod of a lost member is gone.
 const AWAITED_AGAIN_MS = 10_000;
@@ -78,13 +79,17 @@ export function decide(observed: Observed, now: number, wall: number = now): Dec
   const isChanging = node === undefined || changes.length > 0;
   const status = clusterStatus(isChanging ? observed : { ...observed, refused: undefined }, wall);
   if (status !== undefined) {
-    const due = status.urgent ? now : observed.reportedAt + REPORT_EVERY_MS;
+    const due = status.urgent ? now : observed.reportedAt + reportEveryMs(observed.members);
     if (now >= due) actions.push({ type: "patchClusterStatus", status: status.body });
     else times.push(due);
   }
   actions.push(...changes);
   const outcome = leaving ? "Draining" : facts.reachable ? "Ready" : "NotReady";
   return { actions, outcome, ...lookAgain(...times) };
+}
+
+function reportEveryMs(members: number): number {
+  return Math.max(REPORT_EVERY_MS, (members * 1000) / REPORTS_PER_SECOND);
 }
 
 /** Keeps a Ready node alive by the member's probe alone, while a new leader has not read its pods: a list may take minutes. */

@@ -19,7 +19,7 @@ interface Agent {
 
 /** The stores and counts that tell of members. */
 export interface FactSources {
-  readonly registry: Pick<Registry, "cluster" | "clusters" | "joinedAs" | "member" | "problem" | "server">;
+  readonly registry: Pick<Registry, "cluster" | "clusters" | "joinedAs" | "member" | "members" | "problem" | "server">;
   readonly proxies: Pick<ReadStore<Pod>, "synced" | "countByIndex">;
   /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
   readonly waitingIn: (member: string) => number;

@@ -72,6 +72,8 @@ export interface Observed {
   /** A new leader has not read the member yet. Of the node, only the endpoint is known. Default false. */
   readonly unread?: boolean;
   readonly nodePods: NodePods;
+  /** The number of all members. */
+  readonly members: number;
   /** The host has nodes of its own that the node lifecycle controller counts. Undefined: not read yet. */
   readonly hostNodes: boolean | undefined;
   /** Times of this controller's last writes; epoch ms. */

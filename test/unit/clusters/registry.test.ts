@@ -183,6 +183,17 @@ describe("a Cluster", () => {
     expect(registry.members().map(({ name }) => name)).toEqual(["west"]);
   });
 
+  test("has another candidate in the list of all whenever room in its member is taken", async () => {
+    const { registry } = await running([west]);
+    const before = registry.candidates();
+    expect(registry.candidates()).toBe(before);
+    registry.member("west")?.requests.reserve("proxy", { cpu: 1 });
+    const after = registry.candidates();
+    expect(after[0]).not.toBe(before[0]);
+    expect(after[0]?.used).toEqual({ cpu: 1 });
+    expect(registry.candidates()).toBe(after);
+  });
+
   test("is connected once the other one of its member has left", async () => {
     const { registry, put } = await running([west, named("second", "member-west")]);
     expect(registry.members().map(({ name }) => name)).toEqual(["west"]);

@@ -231,9 +231,12 @@ describe("a member's virtual node", () => {
       cluster: cluster({ labels: { region: "eu" } }, ready),
     });
     expect(decide(counted, now + 1).actions).toEqual([]);
-    expect(types(decide({ ...counted, renewedAt: now + 15_000 }, now + 15_000).actions)).toEqual([
-      "patchClusterStatus",
-    ]);
+    const later = { ...counted, renewedAt: now + 15_000 };
+    expect(types(decide(later, now + 15_000).actions)).toEqual(["patchClusterStatus"]);
+    // A thousand of them would be a hundred writes a second.
+    expect(decide({ ...later, members: 1000 }, now + 15_000).actions).toEqual([]);
+    const paced = { ...counted, members: 1000, renewedAt: now + 50_000 };
+    expect(types(decide(paced, now + 50_000).actions)).toEqual(["patchClusterStatus"]);
   });
 });
 

@@ -48,6 +48,7 @@ export function observed(parts: Partial<Observed> = {}): Observed {
     node: undefined,
     endpoint: { address: "10.0.0.5", port: 10250 },
     nodePods: "none",
+    members: 2,
     hostNodes: true,
     renewedAt: now,
     heartbeatAt: now,
