@@ -278,7 +278,7 @@ export function onDemand(
         facts ??= rankedFacts(view, candidates, eligibility, known());
         return facts;
       },
-      known: () => facts ?? stateOf(needed?.needs),
+      known: () => (facts === undefined ? stateOf(needed?.needs) : withPreparations(facts, needed?.needs)),
     },
   };
 }
@@ -290,12 +290,11 @@ function rankedFacts(
   needs: Needs | undefined,
 ): RankedFacts {
   const { requestsIn, learntIn, refusedBefore } = eligibility;
-  const hasFacts = needs?.state === "there" || requestsIn !== undefined || refusedBefore !== undefined;
+  const hasFacts = requestsIn !== undefined || refusedBefore !== undefined;
   const withFacts = (member: MemberView, index: number): MemberView => {
     const { name } = member;
     const candidate = candidates[index];
     const facts = {
-      preparation: needs?.state === "there" ? needs.in(name) : undefined,
       requests: candidate && requestsIn?.(candidate),
       learntUntil: candidate && learntIn?.(candidate)?.until,
       refusedBefore: refusedBefore?.(name),
@@ -304,6 +303,12 @@ function rankedFacts(
   };
   const members = hasFacts ? view.members.map(withFacts) : view.members;
   return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
+}
+
+/** Adds the state of what the pod needs in each member. Phases ask for that of one. */
+function withPreparations(facts: RankedFacts, needs: Needs | undefined): RankedFacts {
+  if (needs?.state !== "there") return facts;
+  return { ...facts, members: facts.members.map((member) => ({ ...member, preparation: needs.in(member.name) })) };
 }
 
 /** Reports whether a member answers and was read, so that its virtual node says no more. */

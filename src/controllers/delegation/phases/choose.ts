@@ -6,7 +6,7 @@ import { isGated } from "../../../pods/pod-state.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
-import { ranked, withNeeds } from "../decision/on-demand.ts";
+import { preparationFor, ranked, withNeeds } from "../decision/on-demand.ts";
 import { quietFor, waitBecause, waitingSince } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
@@ -79,7 +79,7 @@ export const choose: Phase = (observed, now) => {
   }
   const gathering = gather(best, roomy.length === 0, view, now);
   if (gathering !== undefined) return gathering;
-  if (!isPrepared(members.find(({ name }) => name === best)?.preparation)) {
+  if (!isPrepared(preparationFor(view, best))) {
     return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
   }
   return decided("Placing", [createIn(proxy, best, roomy.length === 0)]);

@@ -108,9 +108,10 @@ describe("the record of a decision", () => {
 
   test("is the whole view where all of it was asked for", () => {
     const { view } = counting({ needs: prepared("unprepared") });
-    const { onDemand: _, ...whole } = ranked(view);
+    const whole = recorded(ranked(counting({ needs: prepared("unprepared") }).view));
     decide(view, now);
     expect(recorded(view)).toEqual(whole);
+    expect(whole.members.map(({ preparation }) => preparation)).toEqual(["unprepared", "unprepared"]);
   });
 });
 
