@@ -15,6 +15,7 @@ import { Mutex } from "../runtime/mutex.ts";
 import type { Rest } from "../runtime/reflector.ts";
 import { confirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
+import { CurrentCandidate } from "./current-candidate.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
 import { type ForeignByNode, ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
 import { JoinedIdentity, recordedUid } from "./identity.ts";
@@ -44,7 +45,7 @@ export class Member {
   readonly delegates: MemberDelegates;
   readonly requests: DelegateRequests = new DelegateRequests(
     (requests) => fitsLargest(requests, this.nodeTotals.largestNode, this.devices.known),
-    () => this.#onCandidate(),
+    () => this.#candidate.noteAmounts(),
   );
   readonly devices: KnownDevices = new KnownDevices(() => this.#nodes.touch());
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
@@ -65,14 +66,13 @@ export class Member {
   #stopped = false;
   #cluster: Stored<Cluster>;
   #virtualNode: VirtualNode | undefined;
-  #candidate: Candidate | undefined;
-  readonly #notesCandidate: (() => void) | undefined;
+  readonly #candidate: CurrentCandidate;
 
   constructor(options: MemberOptions<Member>) {
     const { cluster, hostId, shard = ALL_NAMESPACES, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
-    this.#notesCandidate = options.onCandidate;
+    this.#candidate = new CurrentCandidate(() => this.#makeCandidate(), options.onCandidate ?? (() => {}));
     this.#identity = new JoinedIdentity({
       client: options.client,
       cluster: () => this.#cluster,
@@ -111,7 +111,7 @@ export class Member {
       clock,
       log,
       onChange: () => {
-        this.#onCandidate();
+        this.#candidate.forget();
         events.emit("memberNodes", this);
       },
       onState: () => this.#onConnection(),
@@ -120,7 +120,7 @@ export class Member {
     this.#latency = new LatencyMonitor({
       clock,
       onChange: () => {
-        this.#onCandidate();
+        this.#candidate.forget();
         this.#noteResponsive();
         if (this.#latency.overdue) this.#probe.hurry();
         else events.emit("responsive", this);
@@ -132,7 +132,7 @@ export class Member {
       shard,
       mutex,
       clock,
-      onChange: () => this.#onCandidate(),
+      onChange: () => this.#candidate.forget(),
       log,
     });
     this.watches.add(this.delegates.reflector).add(this.#nodes.reflector).add(this.#foreign);
@@ -178,7 +178,7 @@ export class Member {
   set cluster(cluster: Stored<Cluster>) {
     const isAnother = recordedUid(cluster) !== recordedUid(this.#cluster);
     this.#cluster = cluster;
-    this.#onCandidate();
+    this.#candidate.forget();
     if (!isAnother) return;
     this.#identity.doubt();
     this.#identity.look();
@@ -192,7 +192,7 @@ export class Member {
   setVirtualNode(node: VirtualNode | undefined): boolean {
     if (jsonEqual(node, this.#virtualNode)) return false;
     this.#virtualNode = node;
-    this.#onCandidate();
+    this.#candidate.forget();
     return true;
   }
 
@@ -312,10 +312,13 @@ export class Member {
   /** Returns another candidate whenever something of it changes, amounts that are updated in place among them. */
   candidate(): Candidate {
     this.#foreign.ask();
-    if (this.#candidate !== undefined) return this.#candidate;
+    return this.#candidate.get();
+  }
+
+  #makeCandidate(): Candidate {
     const { allocatable, largestNode } = this.nodeTotals;
     this.requests.recount();
-    this.#candidate = candidateOf({
+    return candidateOf({
       cluster: this.#cluster,
       closed: whyClosed(this),
       overdue: this.#latency.overdue,
@@ -332,12 +335,6 @@ export class Member {
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
     });
-    return this.#candidate;
-  }
-
-  #onCandidate(): void {
-    this.#candidate = undefined;
-    this.#notesCandidate?.();
   }
 
   #onProbe(result: ProbeResult): void {
@@ -358,7 +355,7 @@ export class Member {
     }
     this.#noteReachable();
     this.#noteResponsive();
-    this.#onCandidate();
+    this.#candidate.forget();
     if (changed) this.#events.emit("connection", this);
   }
 
@@ -390,7 +387,7 @@ export class Member {
   #onConnection(): void {
     this.#noteReachable();
     this.#noteResponsive();
-    this.#onCandidate();
+    this.#candidate.forget();
     this.#watchHealth.reported(this.unreadable);
     const state = connectionState(this);
     if (state === this.#emittedState) return;

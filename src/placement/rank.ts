@@ -220,7 +220,8 @@ function byMerit(a: Score, b: Score): number {
 }
 
 function byScores(a: readonly number[], b: readonly number[]): number {
-  for (const [rule, score] of a.entries()) {
+  for (let rule = 0; rule < a.length; rule += 1) {
+    const score = a[rule] ?? 0;
     const other = b[rule] ?? 0;
     if (score !== other) return score > other ? -1 : 1;
   }

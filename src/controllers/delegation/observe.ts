@@ -108,9 +108,12 @@ export class Observer {
     if (candidates === before.candidates) return;
     const connections = before.connections.slice(0, candidates.length);
     const special = new Set([...before.special].filter((index) => index < candidates.length));
-    for (const [index, member] of registry.members().entries()) {
+    const members = registry.members();
+    for (let index = 0; index < candidates.length; index += 1) {
       const candidate = candidates[index];
-      if (candidate === undefined || candidate === before.candidates[index]) continue;
+      if (candidate === before.candidates[index]) continue;
+      const member = members[index];
+      if (member === undefined || candidate === undefined) continue;
       const connection = connectionOf(member, candidate);
       connections[index] = connection;
       if (isSettled(connection)) special.delete(index);

@@ -59,9 +59,11 @@ export function hasFinalizer({ metadata }: Pod): boolean {
 }
 
 export function holdersOf({ proxy, members }: PodView): DelegateHolder[] {
-  return members.flatMap((member) => {
+  // Asked several times for each pod, of which most of a thousand members have nothing.
+  const holders = members.filter(({ delegate }) => isFor(delegate, proxy));
+  return holders.flatMap((member) => {
     const { delegate } = member;
-    return delegate !== undefined && isFor(delegate, proxy) ? [{ ...member, delegate }] : [];
+    return delegate === undefined ? [] : [{ ...member, delegate }];
   });
 }
 

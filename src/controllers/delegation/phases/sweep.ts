@@ -25,8 +25,9 @@ function surplusDelegates(view: View): Action[] {
 }
 
 function staleDelegates({ proxy, members }: View): Action[] {
-  return members.flatMap(({ name, reachable, delegate }): Action[] => {
-    if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
+  const holders = members.filter(({ reachable, delegate }) => reachable && delegate !== undefined);
+  return holders.flatMap(({ name, delegate }): Action[] => {
+    if (delegate === undefined || isDeleting(delegate)) return [];
     const proxyUid = ownerOf(delegate)?.uid;
     if (proxyUid === undefined || proxyUid === proxy?.metadata.uid) return [];
     // The delegate on record whose owner annotation was changed gets its own back.
