@@ -1,10 +1,8 @@
+import { isShown, type WantedCondition, withTransitionTime } from "../api/conditions.ts";
 import { DELEGATION_LABEL } from "../api/keys.ts";
 import { type ExportCondition, type Service, type ServiceExport, type Stored, timestamp } from "../api/kubernetes.ts";
 import type { ExportConflict } from "./service-imports.ts";
 import { mayBeExported } from "./service-imports.ts";
-
-/** A condition of a ServiceExport, without its time. */
-export type WantedCondition = Required<Pick<ExportCondition, "type" | "status" | "reason" | "message">>;
 
 export interface ExportState {
   readonly exported: Stored<ServiceExport>;
@@ -72,15 +70,7 @@ export function conditionsToWrite(
   wanted: readonly WantedCondition[],
   wall: number,
 ): readonly ExportCondition[] | undefined {
-  const shown = (type: string): ExportCondition | undefined => status?.conditions?.find((one) => one.type === type);
-  const isShown = wanted.every(({ type, status: is, reason, message }) => {
-    const one = shown(type);
-    return one?.status === is && one.reason === reason && one.message === message;
-  });
-  if (isShown) return undefined;
-  return wanted.map((condition) => {
-    const before = shown(condition.type);
-    const since = before?.status === condition.status ? before.lastTransitionTime : undefined;
-    return { ...condition, lastTransitionTime: since ?? timestamp(wall) };
-  });
+  const shown = status?.conditions;
+  if (wanted.every((condition) => isShown(condition, shown))) return undefined;
+  return wanted.map((condition) => withTransitionTime(condition, shown, timestamp(wall)));
 }

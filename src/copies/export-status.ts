@@ -1,4 +1,5 @@
-import { isJsonObject, jsonEqual } from "../api/json.ts";
+import { isShown } from "../api/conditions.ts";
+import { isJsonObject } from "../api/json.ts";
 import {
   type ExportCondition,
   type ObjectMeta,
@@ -84,7 +85,7 @@ export function differences(
   return Object.keys(BY_URGENCY).flatMap((type): Difference[] => {
     const shown = (status?.conditions ?? []).find((one) => one.type === type);
     const condition = wanted.find((one) => one.type === type);
-    if (condition !== undefined) return shown !== undefined && isSame(shown, condition) ? [] : [{ type, condition }];
+    if (condition !== undefined) return isShown(condition, status?.conditions) ? [] : [{ type, condition }];
     return shown !== undefined && isOwn(metadata, type) ? [{ type }] : [];
   });
 }
@@ -108,13 +109,6 @@ function ownsCondition(fieldsV1: unknown, type: string): boolean {
     fields = isJsonObject(fields) ? fields[step] : undefined;
   }
   return fields !== undefined;
-}
-
-function isSame(shown: ExportCondition, { type, status, reason, message }: HostCondition): boolean {
-  return jsonEqual(
-    { type: shown.type, status: shown.status, reason: shown.reason, message: shown.message },
-    { type, status, reason, message },
-  );
 }
 
 function isTime(text: string | null | undefined): text is string {

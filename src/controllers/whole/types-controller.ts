@@ -1,3 +1,4 @@
+import { withTransitionTime } from "../../api/conditions.ts";
 import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
@@ -302,12 +303,11 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
     definition && following(definition),
   ].filter((state) => state !== undefined);
   const { generation } = type.metadata;
-  const conditions = states.map((state) => {
-    const before = type.status?.conditions?.find((condition) => condition.type === state.type);
-    const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
-    const message = cutAt(state.message, LONGEST_MESSAGE);
-    return { ...state, message, lastTransitionTime, ...defined({ observedGeneration: generation }) };
-  });
+  const conditions = states.map((state) => ({
+    ...withTransitionTime(state, type.status?.conditions, timestamp(wall)),
+    message: cutAt(state.message, LONGEST_MESSAGE),
+    ...defined({ observedGeneration: generation }),
+  }));
   if (whole === undefined) return { conditions, objects: follower?.copies.named().length ?? 0 };
   return { conditions, objects: whole.objects.objects().length, ...whole.adapter.counts() };
 }
