@@ -1,8 +1,7 @@
 import { isShown, type WantedCondition, withTransitionTime } from "../api/conditions.ts";
 import { DELEGATION_LABEL } from "../api/keys.ts";
 import { type ExportCondition, type Service, type ServiceExport, type Stored, timestamp } from "../api/kubernetes.ts";
-import type { ExportConflict } from "./service-imports.ts";
-import { mayBeExported } from "./service-imports.ts";
+import { type ExportConflict, mayBeExported } from "./service-imports.ts";
 
 export interface ExportState {
   readonly exported: Stored<ServiceExport>;
