@@ -1,5 +1,5 @@
 import { isShown } from "../api/conditions.ts";
-import { isJsonObject } from "../api/json.ts";
+import { valueAt } from "../api/json.ts";
 import {
   type ExportCondition,
   type ObjectMeta,
@@ -97,18 +97,11 @@ export function conditionManager(type: string): string {
 
 /** Reports whether Legation wrote the host's condition of the type. */
 function isOwn({ managedFields = [] }: ObjectMeta, type: string): boolean {
+  // The path of a list's item in FieldsV1 (structured-merge-diff/fieldpath/serialize-pe.go).
+  const path = ["f:status", "f:conditions", `k:${JSON.stringify({ type })}`];
   return managedFields.some(
-    ({ manager, fieldsV1 }) => manager === conditionManager(type) && ownsCondition(fieldsV1, type),
+    ({ manager, fieldsV1 }) => manager === conditionManager(type) && valueAt(fieldsV1, path) !== undefined,
   );
-}
-
-// The path of a list's item in FieldsV1 (structured-merge-diff/fieldpath/serialize-pe.go).
-function ownsCondition(fieldsV1: unknown, type: string): boolean {
-  let fields = fieldsV1;
-  for (const step of ["f:status", "f:conditions", `k:${JSON.stringify({ type })}`]) {
-    fields = isJsonObject(fields) ? fields[step] : undefined;
-  }
-  return fields !== undefined;
 }
 
 function isTime(text: string | null | undefined): text is string {

@@ -3,7 +3,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import { JOINED_TWICE, SLOW } from "../../api/cluster-status.ts";
 import { isShown, type WantedCondition, withTransitionTime } from "../../api/conditions.ts";
 import { defined } from "../../api/defined.ts";
-import { isJsonObject, jsonEqual } from "../../api/json.ts";
+import { isJsonObject, jsonEqual, valueAt } from "../../api/json.ts";
 import { MEMBER_UID_ANNOTATION, MEMBER_UID_PROPERTY } from "../../api/keys.ts";
 import {
   type AccessProvider,
@@ -133,8 +133,7 @@ function own<Item extends { readonly name: string }>(
 function isManaged({ metadata }: Stored<ClusterProfile>, list: string, name: string): boolean {
   return (metadata.managedFields ?? []).some(({ manager, subresource, fieldsV1 }) => {
     if (manager !== STATUS_MANAGER || subresource !== "status") return false;
-    let fields: unknown = fieldsV1;
-    for (const step of ["f:status", `f:${list}`]) fields = isJsonObject(fields) ? fields[step] : undefined;
+    const fields = valueAt(fieldsV1, ["f:status", `f:${list}`]);
     if (!isJsonObject(fields)) return false;
     // The list is atomic in early releases of the definition: then its path has no items.
     return Object.keys(fields).length === 0 || `k:${JSON.stringify({ name })}` in fields;
