@@ -21,26 +21,18 @@ export function exportConditions(state: ExportState): readonly WantedCondition[]
 }
 
 function validCondition({ exported: { metadata }, service }: ExportState): WantedCondition {
-  const not = (reason: string, message: string): WantedCondition => ({
-    type: "Valid",
-    status: "False",
-    reason,
-    message,
-  });
+  const type = "Valid";
+  const not = (reason: string, message: string): WantedCondition => ({ type, status: "False", reason, message });
   if (service === undefined)
     return not("NoService", `there is no Service ${metadata.name} in the namespace; create it`);
   return mayBeExported(service)
-    ? { type: "Valid", status: "True", reason: "Valid", message: "the Service can be exported" }
+    ? { type, status: "True", reason: "Valid", message: "the Service can be exported" }
     : not("InvalidServiceType", "a Service of type ExternalName has no endpoints; export one of another type");
 }
 
 function readyCondition({ exported: { metadata }, isDelegated, isImported }: ExportState): WantedCondition {
-  const pending = (reason: string, message: string): WantedCondition => ({
-    type: "Ready",
-    status: "False",
-    reason,
-    message,
-  });
+  const type = "Ready";
+  const pending = (reason: string, message: string): WantedCondition => ({ type, status: "False", reason, message });
   if (!isDelegated) {
     return pending(
       "NamespaceNotDelegated",
@@ -48,7 +40,7 @@ function readyCondition({ exported: { metadata }, isDelegated, isImported }: Exp
     );
   }
   if (!isImported) return pending("Pending", "no cluster is in a network; write spec.network of Clusters");
-  return { type: "Ready", status: "True", reason: "Exported", message: "exported to the clusters of the network" };
+  return { type, status: "True", reason: "Exported", message: "exported to the clusters of the network" };
 }
 
 function conflictCondition({ conflicts }: ExportState): WantedCondition {
