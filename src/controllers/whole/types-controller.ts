@@ -9,7 +9,7 @@ import { isFirst } from "../../api/shards.ts";
 import { hasWholeFinalizer } from "../../copies/objects.ts";
 import type { QueuedObjects } from "../../copies/queued-objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
@@ -231,30 +231,25 @@ export class TypesController {
   async #execute(action: Action, context: ActionContext<ObjectKey>): Promise<Expectation<Observed> | undefined> {
     const { key, signal } = context;
     if (action.type === "ask") {
-      try {
-        const { items } = await this.#options.everywhere.list(action.resource, { labelSelector: WHOLE_KEY, signal });
-        if (this.#options.shard.count === 1 || items.some(hasWholeFinalizer)) return undefined;
-      } catch (error) {
-        if (!isKubeError(error, "NotFound")) throw error;
-      }
+      const { everywhere, shard } = this.#options;
+      const listed = everywhere.list(action.resource, { labelSelector: WHOLE_KEY, signal });
+      const found = await ignoring(listed, "NotFound");
+      if (found !== undefined && (shard.count === 1 || found.items.some(hasWholeFinalizer))) return undefined;
       return this.#execute(releaseOf(action.object), context);
     }
     const { metadata } = action.object;
     const { resourceVersion } = metadata;
     const changed: Expectation<Observed> = ({ type }) => type.metadata.resourceVersion !== resourceVersion;
-    const { host } = this.#options;
-    try {
-      if (action.type === "patch") {
-        const body = { metadata: { resourceVersion, finalizers: action.finalizers } };
-        await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal });
-      } else {
-        const body = { metadata: { resourceVersion }, status: action.status };
-        await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal, subresource: "status" });
-        this.#tell(action.object, action.status);
-      }
-    } catch (error) {
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-    }
+    const [body, options] =
+      action.type === "patch"
+        ? [{ metadata: { resourceVersion, finalizers: action.finalizers } }, { signal }]
+        : [
+            { metadata: { resourceVersion }, status: action.status },
+            { signal, subresource: "status" },
+          ];
+    const patch = this.#options.host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, options);
+    const isWritten = (await ignoring(patch, "Conflict", "NotFound")) !== undefined;
+    if (isWritten && action.type === "status") this.#tell(action.object, action.status);
     return changed;
   }
 }

@@ -3,7 +3,7 @@ import type { ServiceExport } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isCopy } from "../../../copies/copy-metadata.ts";
 import { isExported, toExport } from "../../../copies/services.ts";
-import { isKubeError, isRefusal } from "../../../kube/errors.ts";
+import { ignoring, isKubeError, isRefusal } from "../../../kube/errors.ts";
 import { findByList } from "../../../kube/list.ts";
 import { withoutAmounts } from "../../../kube/messages.ts";
 import { resourceOf, ServedResource } from "../../../kube/optional-resource.ts";
@@ -129,12 +129,8 @@ export class Exports {
     signal: AbortSignal,
   ): Promise<boolean> {
     const body = { metadata: { uid, annotations: { [EXPORTED_ANNOTATION]: mark } } };
-    try {
-      await member.client.patch(services, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
-      return true;
-    } catch (error) {
-      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-      return false;
-    }
+    const options = { signal, metadataOnly: true };
+    const marked = member.client.patch(services, { namespace, name }, { type: "merge", body }, options);
+    return (await ignoring(marked, "NotFound", "Conflict")) !== undefined;
   }
 }
