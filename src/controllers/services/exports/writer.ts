@@ -1,5 +1,5 @@
 import { EXPORTED_ANNOTATION } from "../../../api/keys.ts";
-import type { ServiceExport } from "../../../api/kubernetes.ts";
+import { memoized } from "../../../api/memoized.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isCopy } from "../../../copies/copy-metadata.ts";
 import { isExported, toExport } from "../../../copies/services.ts";
@@ -38,7 +38,7 @@ const UNDERSTOOD = serviceExports.versions.join(" or ");
 export class Exports {
   readonly #options: ExportsOptions;
   readonly #guard: WriteGuard<CopyKey>;
-  readonly #served = new WeakMap<Member, ServedResource<ServiceExport>>();
+  readonly #in = memoized(({ client }: Member) => new ServedResource(client, serviceExports));
   readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number }>();
 
   constructor(options: ExportsOptions) {
@@ -113,12 +113,6 @@ export class Exports {
       if (!isRefusal(error) && !isKubeError(error, "NotFound", "Conflict")) throw error;
       if (isRefusal(error) && this.#guard.failed(key, EXPORT, error) === "transient") throw error;
     }
-  }
-
-  #in(member: Member): ServedResource<ServiceExport> {
-    const known = this.#served.get(member) ?? new ServedResource(member.client, serviceExports);
-    this.#served.set(member, known);
-    return known;
   }
 
   /** Returns false if the copy is gone or replaced. */
