@@ -37,15 +37,12 @@ export class FirstHub {
     const authorities = readAuthorities(this.#registry.systemSecret(HUB_SECRET));
     const [address] = authorities?.addresses ?? [];
     if (authorities === undefined || address === undefined) return;
-    const unlock = await this.#mutex.lock(signal);
-    try {
+    await this.#mutex.run(signal, async () => {
       const now = this.#clock.wall();
       const isDue = renewalReason(this.#certificate.cert, { now, authority: authorities.current.cert }) !== undefined;
       if (isDue) this.#certificate = await issued(authorities, now);
       this.#hub.update({ address, identity: { ...this.#certificate, ca: trusted(authorities) } });
-    } finally {
-      unlock();
-    }
+    });
   }
 }
 
