@@ -249,12 +249,10 @@ function outerAnnotations(object: ReviewedObject | undefined, { outer }: Shape):
 function isWrittenInTemplate(object: ReviewedObject, { template }: Shape, key: string): boolean {
   const path = [...template, "metadata", "annotations", key];
   const { managedFields } = object.metadata;
-  const fields = path.map((field) => `f:${field}`);
-  const isOwned = (entry: unknown): boolean =>
-    isJsonObject(entry) && isJsonObject(entry.fieldsV1) && valueAt(entry.fieldsV1, fields) !== undefined;
+  const fields = ["fieldsV1", ...path.map((field) => `f:${field}`)];
+  const isOwned = (entry: unknown): boolean => valueAt(entry, fields) !== undefined;
   if (Array.isArray(managedFields) && managedFields.some(isOwned)) return true;
-  const applied = lastApplied(object.metadata.annotations);
-  return applied !== undefined && valueAt(applied, path) !== undefined;
+  return valueAt(lastApplied(object.metadata.annotations), path) !== undefined;
 }
 
 /** Returns the wanted annotations of the template. `before`: the annotations around it until this update. */

@@ -1,45 +1,22 @@
 import { ACCESS_NAMESPACE, RELAY_KEYS, RELAY_SECRET } from "../api/access.ts";
 import { type Secret, secretText } from "../api/kubernetes.ts";
-import type { ClusterClient, Dial, PathUpgrades } from "../kube/client.ts";
-import type { RequestIdentity } from "../kube/credentials.ts";
-import { hubClient, relayDial } from "../tunnel/relay.ts";
-
-interface HubAccess {
-  readonly address: string;
-  readonly identity: RequestIdentity;
-}
+import type { Dial } from "../kube/client.ts";
+import { type HubAccess, HubDialer } from "../tunnel/relay.ts";
 
 /** The way to members with agents: through the leading controller's hub, as the relay's Secret says. */
 export class Relay {
-  #access: HubAccess | undefined;
-  #client: (ClusterClient & PathUpgrades) | undefined;
+  readonly #hub = new HubDialer({ userAgent: "legation-access", source: `Secret ${ACCESS_NAMESPACE}/${RELAY_SECRET}` });
 
   update(secret: Secret | undefined): void {
-    const access = readAccess(secret);
-    if (access?.address !== this.#access?.address) {
-      void this.#client?.close();
-      this.#client =
-        access &&
-        hubClient(access.address, {
-          userAgent: "legation-access",
-          source: `Secret ${ACCESS_NAMESPACE}/${RELAY_SECRET}`,
-          identity: () => this.#access?.identity ?? {},
-        });
-    }
-    this.#access = access;
+    this.#hub.update(readAccess(secret));
   }
 
   dial(cluster: string): Dial {
-    return (signal) =>
-      this.#client === undefined
-        ? Promise.reject(
-            new Error(`Secret ${ACCESS_NAMESPACE}/${RELAY_SECRET} is missing: does the controller take agents?`),
-          )
-        : relayDial(this.#client, cluster)(signal);
+    return this.#hub.dial(cluster, "does the controller take agents?");
   }
 
-  async close(): Promise<void> {
-    await this.#client?.close();
+  close(): Promise<void> {
+    return this.#hub.close();
   }
 }
 

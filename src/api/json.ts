@@ -26,8 +26,8 @@ export function byName<T>(record: Readonly<Record<string, T>> = {}): Record<stri
 }
 
 /** Returns the value at a path of fields. */
-export function valueAt(object: JsonObject, path: readonly string[]): unknown {
-  let value: unknown = object;
+export function valueAt(object: unknown, path: readonly string[]): unknown {
+  let value = object;
   for (const field of path) value = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
   return value;
 }

@@ -1,8 +1,7 @@
-import { parse } from "yaml";
 import { z } from "zod";
 import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
-import { lengthProblem } from "./structured-text.ts";
+import { cachedReader, lengthProblem, readYaml } from "./structured-text.ts";
 
 /** A cluster's share of a workload's replicas. */
 export interface ClusterPreferences {
@@ -48,20 +47,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 
 type Parsed = SchedulingPreferences | { readonly problem: string };
 
-// All pods of a workload carry the same text, read at each decision.
-const known = new Map<string, Parsed>();
-const KNOWN = 1000;
-
 /** Parses preferences, or returns all problems and what to write instead. Equal texts give the same object. */
-export function parsePreferences(text: string): Parsed {
-  let parsed = known.get(text);
-  if (parsed === undefined) {
-    parsed = read(text);
-    if (known.size >= KNOWN) known.clear();
-    known.set(text, parsed);
-  }
-  return parsed;
-}
+export const parsePreferences: (text: string) => Parsed = cachedReader(read);
 
 /** Returns the share of a cluster. Undefined when the preferences leave it out. */
 export function preferencesFor({ clusters }: SchedulingPreferences, cluster: string): ClusterPreferences | undefined {
@@ -71,14 +58,9 @@ export function preferencesFor({ clusters }: SchedulingPreferences, cluster: str
 function read(text: string): Parsed {
   const tooLong = lengthProblem(text);
   if (tooLong !== undefined) return { problem: tooLong };
-  let value: unknown;
-  try {
-    // JSON is YAML, too. Aliases are useless here and could expand to megabytes.
-    value = parse(text, { maxAliasCount: 0 });
-  } catch (error) {
-    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
-    return { problem: `is neither JSON nor YAML: ${reason.replace(/:$/, "")}; write e.g. ${EXAMPLE}` };
-  }
+  const written = readYaml(text);
+  if ("problem" in written) return { problem: `${written.problem}; write e.g. ${EXAMPLE}` };
+  const { value } = written;
   const parsed = preferences.safeParse(value);
   const problems = parsed.success ? [] : parsed.error.issues.flatMap(problemsOf);
   if (typeof value === "object" && value !== null && "clusters" in value)

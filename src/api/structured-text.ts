@@ -6,21 +6,26 @@ export type ParsedText<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-// All pods of a workload have the same text, read repeatedly.
-const KEPT = 500;
+// All pods of a workload have the same text, read at each decision.
+const KEPT = 1_000;
 
 /** Returns a parser with a cache. Equal texts give the same object, so callers must not change it. */
-export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) => ParsedText<T> {
-  const known = new Map<string, ParsedText<T>>();
+export function cachedReader<Parsed>(parseText: (text: string) => Parsed): (text: string) => Parsed {
+  const known = new Map<string, Parsed>();
   return (text) => {
     let parsed = known.get(text);
     if (parsed === undefined) {
-      parsed = parseStructuredText(text, schema);
+      parsed = parseText(text);
       if (known.size >= KEPT) known.clear();
       known.set(text, parsed);
     }
     return parsed;
   };
+}
+
+/** Returns a cached parser of texts of a schema. */
+export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) => ParsedText<T> {
+  return cachedReader((text) => parseStructuredText(text, schema));
 }
 
 // Limits parsing time: deeply nested YAML takes a second per 50,000 characters, which would delay others' reviews.
@@ -31,19 +36,23 @@ export function lengthProblem({ length }: string): string | undefined {
   return length > LONGEST ? `has ${length} characters; write no more than ${LONGEST}` : undefined;
 }
 
+/** Reads JSON, which is YAML, too, or YAML without aliases: these would let a short text stand for a huge one. */
+export function readYaml(text: string): { readonly value: unknown } | { readonly problem: string } {
+  try {
+    return { value: parse(text, { maxAliasCount: 0 }) };
+  } catch (error) {
+    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    return { problem: `is neither JSON nor YAML: ${reason.replace(/:$/, "")}` };
+  }
+}
+
 /** Parses JSON or YAML of a schema. Each problem starts with its field's path. */
 function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
   const tooLong = lengthProblem(text);
   if (tooLong !== undefined) return { ok: false, problems: [tooLong] };
-  let written: unknown;
-  try {
-    // Aliases would let a short text stand for a huge one.
-    written = parse(text, { maxAliasCount: 0 });
-  } catch (error) {
-    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
-    return { ok: false, problems: [`is neither JSON nor YAML: ${reason}`] };
-  }
-  const checked = schema.safeParse(written);
+  const written = readYaml(text);
+  if ("problem" in written) return { ok: false, problems: [written.problem] };
+  const checked = schema.safeParse(written.value);
   if (checked.success) return { ok: true, value: checked.data };
   return { ok: false, problems: checked.error.issues.map(({ path, message }) => `${pathText(path)}${message}`) };
 }

@@ -1,7 +1,7 @@
 import { TOKEN_EXPIRES_ANNOTATION } from "../api/keys.ts";
 import { type Secret, type Stored, secretData, secretText, type TokenClaims } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { ignoring } from "../kube/errors.ts";
 import { requestToken, tokenClaims, withToken } from "../kube/service-account-token.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../runtime/controller.ts";
 
@@ -136,10 +136,8 @@ export class TokenRenewal {
       const isOurs = TOKEN_EXPIRES_ANNOTATION in (secret.metadata.annotations ?? {});
       const annotations: Record<string, string> = isOurs ? { [TOKEN_EXPIRES_ANNOTATION]: expires } : {};
       const data = secretData({ [key]: withToken(kubeconfig, token) });
-      await this.#options.store({ secret, annotations, data }, signal).catch((error: unknown) => {
-        // Another replica has renewed it, or a join has written it, which is an event.
-        if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-      });
+      // Another replica may have renewed it, or a join have written it, which is an event.
+      await ignoring(this.#options.store({ secret, annotations, data }, signal), "Conflict", "NotFound");
       this.#renewedAt.set(cluster, this.#options.clock.now());
       log.info({ member: cluster, expires }, "token renewed");
       const before = tokenClaims(kubeconfig)?.issuedAt;

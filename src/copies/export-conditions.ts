@@ -1,10 +1,7 @@
+import { isShown, type WantedCondition, withTransitionTime } from "../api/conditions.ts";
 import { DELEGATION_LABEL } from "../api/keys.ts";
 import { type ExportCondition, type Service, type ServiceExport, type Stored, timestamp } from "../api/kubernetes.ts";
-import type { ExportConflict } from "./service-imports.ts";
-import { mayBeExported } from "./service-imports.ts";
-
-/** A condition of a ServiceExport, without its time. */
-export type WantedCondition = Required<Pick<ExportCondition, "type" | "status" | "reason" | "message">>;
+import { type ExportConflict, mayBeExported } from "./service-imports.ts";
 
 export interface ExportState {
   readonly exported: Stored<ServiceExport>;
@@ -24,26 +21,18 @@ export function exportConditions(state: ExportState): readonly WantedCondition[]
 }
 
 function validCondition({ exported: { metadata }, service }: ExportState): WantedCondition {
-  const not = (reason: string, message: string): WantedCondition => ({
-    type: "Valid",
-    status: "False",
-    reason,
-    message,
-  });
+  const type = "Valid";
+  const not = (reason: string, message: string): WantedCondition => ({ type, status: "False", reason, message });
   if (service === undefined)
     return not("NoService", `there is no Service ${metadata.name} in the namespace; create it`);
   return mayBeExported(service)
-    ? { type: "Valid", status: "True", reason: "Valid", message: "the Service can be exported" }
+    ? { type, status: "True", reason: "Valid", message: "the Service can be exported" }
     : not("InvalidServiceType", "a Service of type ExternalName has no endpoints; export one of another type");
 }
 
 function readyCondition({ exported: { metadata }, isDelegated, isImported }: ExportState): WantedCondition {
-  const pending = (reason: string, message: string): WantedCondition => ({
-    type: "Ready",
-    status: "False",
-    reason,
-    message,
-  });
+  const type = "Ready";
+  const pending = (reason: string, message: string): WantedCondition => ({ type, status: "False", reason, message });
   if (!isDelegated) {
     return pending(
       "NamespaceNotDelegated",
@@ -51,7 +40,7 @@ function readyCondition({ exported: { metadata }, isDelegated, isImported }: Exp
     );
   }
   if (!isImported) return pending("Pending", "no cluster is in a network; write spec.network of Clusters");
-  return { type: "Ready", status: "True", reason: "Exported", message: "exported to the clusters of the network" };
+  return { type, status: "True", reason: "Exported", message: "exported to the clusters of the network" };
 }
 
 function conflictCondition({ conflicts }: ExportState): WantedCondition {
@@ -72,15 +61,7 @@ export function conditionsToWrite(
   wanted: readonly WantedCondition[],
   wall: number,
 ): readonly ExportCondition[] | undefined {
-  const shown = (type: string): ExportCondition | undefined => status?.conditions?.find((one) => one.type === type);
-  const isShown = wanted.every(({ type, status: is, reason, message }) => {
-    const one = shown(type);
-    return one?.status === is && one.reason === reason && one.message === message;
-  });
-  if (isShown) return undefined;
-  return wanted.map((condition) => {
-    const before = shown(condition.type);
-    const since = before?.status === condition.status ? before.lastTransitionTime : undefined;
-    return { ...condition, lastTransitionTime: since ?? timestamp(wall) };
-  });
+  const shown = status?.conditions;
+  if (wanted.every((condition) => isShown(condition, shown))) return undefined;
+  return wanted.map((condition) => withTransitionTime(condition, shown, timestamp(wall)));
 }

@@ -1,4 +1,5 @@
-import { isJsonObject, jsonEqual } from "../api/json.ts";
+import { isShown } from "../api/conditions.ts";
+import { valueAt } from "../api/json.ts";
 import {
   type ExportCondition,
   type ObjectMeta,
@@ -84,7 +85,7 @@ export function differences(
   return Object.keys(BY_URGENCY).flatMap((type): Difference[] => {
     const shown = (status?.conditions ?? []).find((one) => one.type === type);
     const condition = wanted.find((one) => one.type === type);
-    if (condition !== undefined) return shown !== undefined && isSame(shown, condition) ? [] : [{ type, condition }];
+    if (condition !== undefined) return isShown(condition, status?.conditions) ? [] : [{ type, condition }];
     return shown !== undefined && isOwn(metadata, type) ? [{ type }] : [];
   });
 }
@@ -96,24 +97,10 @@ export function conditionManager(type: string): string {
 
 /** Reports whether Legation wrote the host's condition of the type. */
 function isOwn({ managedFields = [] }: ObjectMeta, type: string): boolean {
+  // The path of a list's item in FieldsV1 (structured-merge-diff/fieldpath/serialize-pe.go).
+  const path = ["f:status", "f:conditions", `k:${JSON.stringify({ type })}`];
   return managedFields.some(
-    ({ manager, fieldsV1 }) => manager === conditionManager(type) && ownsCondition(fieldsV1, type),
-  );
-}
-
-// The path of a list's item in FieldsV1 (structured-merge-diff/fieldpath/serialize-pe.go).
-function ownsCondition(fieldsV1: unknown, type: string): boolean {
-  let fields = fieldsV1;
-  for (const step of ["f:status", "f:conditions", `k:${JSON.stringify({ type })}`]) {
-    fields = isJsonObject(fields) ? fields[step] : undefined;
-  }
-  return fields !== undefined;
-}
-
-function isSame(shown: ExportCondition, { type, status, reason, message }: HostCondition): boolean {
-  return jsonEqual(
-    { type: shown.type, status: shown.status, reason: shown.reason, message: shown.message },
-    { type, status, reason, message },
+    ({ manager, fieldsV1 }) => manager === conditionManager(type) && valueAt(fieldsV1, path) !== undefined,
   );
 }
 

@@ -1,4 +1,4 @@
-import { isJsonObject } from "../api/json.ts";
+import { isJsonObject, valueAt } from "../api/json.ts";
 import type { KubeObject, ObjectMeta } from "../api/kubernetes.ts";
 import type { KeysOfMaps } from "../pods/compact-record.ts";
 
@@ -22,15 +22,10 @@ export function ownedKeys(there: KubeObject | undefined, fieldManager: string): 
   const { managedFields = [] } = there?.metadata ?? {};
   const keysOf = (map: keyof KeysOfMaps): string[] =>
     managedFields.filter(isManagedBy(fieldManager)).flatMap(({ fieldsV1 }) => {
-      const { [`f:${map}`]: fields } = mapsIn(fieldsV1);
+      const fields = valueAt(fieldsV1, ["f:metadata", `f:${map}`]);
       return isJsonObject(fields)
         ? Object.keys(fields).flatMap((key) => (key.startsWith("f:") ? [key.slice(2)] : []))
         : [];
     });
   return { labels: keysOf("labels"), annotations: keysOf("annotations") };
-}
-
-function mapsIn(fieldsV1: unknown): Readonly<Record<string, unknown>> {
-  const metadata = isJsonObject(fieldsV1) ? fieldsV1["f:metadata"] : undefined;
-  return isJsonObject(metadata) ? metadata : {};
 }

@@ -90,7 +90,7 @@ export function withoutKueue({ labels, annotations }: Maps = {}): Maps {
 }
 
 function selectorOf(template: unknown): Record<string, string> {
-  return isJsonObject(template) ? stringsAt(template, ["spec", "nodeSelector"]) : {};
+  return stringsAt(template, ["spec", "nodeSelector"]);
 }
 
 function mapsOf(metadata: Readonly<Record<string, unknown>>): Maps {
@@ -98,7 +98,7 @@ function mapsOf(metadata: Readonly<Record<string, unknown>>): Maps {
   return { ...only("labels"), ...only("annotations") };
 }
 
-function stringsAt(object: Readonly<Record<string, unknown>>, path: readonly string[]): Record<string, string> {
+function stringsAt(object: unknown, path: readonly string[]): Record<string, string> {
   const map = valueAt(object, path);
   const entries = Object.entries(isJsonObject(map) ? map : {});
   return Object.fromEntries(entries.flatMap(([key, value]) => (typeof value === "string" ? [[key, value]] : [])));

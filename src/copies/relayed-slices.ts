@@ -1,17 +1,16 @@
 import { RELAY_IN_MEMBERS_ANNOTATION } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
+import { memoized } from "../api/memoized.ts";
 import { relaysInMembers } from "../api/relay.ts";
 import type { ServiceObject } from "./services.ts";
 import type { Source } from "./source.ts";
 
 /** EndpointSlices of relayed Services as members are given them: with their own relays. Each is made once: the copier compares by identity. */
 export class RelayedSlices {
-  readonly #given = new WeakMap<Stored<ServiceObject>, Map<string, Source<ServiceObject>>>();
+  readonly #sourcesOf = memoized(sourcesOf);
 
   of(slice: Stored<ServiceObject>, member: string): Source<ServiceObject> {
-    const known = this.#given.get(slice) ?? sourcesOf(slice);
-    this.#given.set(slice, known);
-    return known.get(member) ?? { state: "missing" };
+    return this.#sourcesOf(slice).get(member) ?? { state: "missing" };
   }
 }
 

@@ -1,5 +1,5 @@
 import type { AnyObject } from "../api/delegated-type.ts";
-import { isJsonObject, type JsonObject, jsonEqual } from "../api/json.ts";
+import { isJsonObject, type JsonObject, jsonEqual, valueAt } from "../api/json.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { isBound, isTerminal } from "../pods/pod-state.ts";
 import { statusOf } from "./object-status.ts";
@@ -51,9 +51,7 @@ export function claimObstacle(claim: Stored<AnyObject>): string | undefined {
 /** Returns the DeviceClasses of each request of a claim or template. One of them is enough. */
 export function deviceClassesOf({ spec }: Stored<AnyObject>): readonly (readonly string[])[] {
   const ofClaim = isJsonObject(spec) && isJsonObject(spec.spec) ? spec.spec : spec;
-  const devices = isJsonObject(ofClaim) ? ofClaim.devices : undefined;
-  const requests = isJsonObject(devices) ? itemsOf(devices.requests) : [];
-  return requests.map(({ exactly, firstAvailable }) => {
+  return itemsOf(valueAt(ofClaim, ["devices", "requests"])).map(({ exactly, firstAvailable }) => {
     const alternatives = isJsonObject(exactly) ? [exactly] : itemsOf(firstAvailable);
     return alternatives.flatMap(({ deviceClassName: name }) => (typeof name === "string" ? [name] : []));
   });

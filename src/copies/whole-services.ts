@@ -1,5 +1,5 @@
 import type { AnyObject } from "../api/delegated-type.ts";
-import { isJsonObject, type JsonObject, jsonEqual } from "../api/json.ts";
+import { isJsonObject, type JsonObject, jsonEqual, valueAt } from "../api/json.ts";
 import { EXPORTED_ANNOTATION } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { hasNodePorts, specOf, specOfType } from "../api/service-fields.ts";
@@ -41,8 +41,7 @@ function ingressOf(holders: readonly MemberCopy[]): unknown[] {
     .toSorted((a, b) => (a.member < b.member ? -1 : 1))
     .filter(({ isLost }) => !isLost)
     .flatMap(({ copy }) => {
-      const balancer = statusOf(copy)?.loadBalancer;
-      const ingress = isJsonObject(balancer) ? balancer.ingress : undefined;
+      const ingress = valueAt(statusOf(copy), ["loadBalancer", "ingress"]);
       return Array.isArray(ingress) ? ingress : [];
     });
   return all.filter((one, index) => all.findIndex((other) => jsonEqual(one, other)) === index);

@@ -149,8 +149,6 @@ export interface AccessProvider {
   readonly cluster?: object;
 }
 
-export type ProfileCondition = ExportCondition;
-
 /** A NetworkPolicy, as far as it is read. client-node's type renames the field `from`. */
 export interface NetworkPolicy extends KubeObject {
   spec?: {

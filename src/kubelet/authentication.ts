@@ -5,8 +5,7 @@ import { z } from "zod";
 import { defined } from "../api/defined.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { User } from "../serving/access-reviews.ts";
-import { REVIEW_TIMEOUT_MS } from "../serving/access-reviews.ts";
+import { REVIEW_TIMEOUT_MS, type User } from "../serving/access-reviews.ts";
 import { AnswerCache } from "../serving/answer-cache.ts";
 import { certificateSubject } from "../serving/client-certificate.ts";
 

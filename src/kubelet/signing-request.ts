@@ -3,7 +3,7 @@ import type { CertificateSigningRequest, Stored } from "../api/kubernetes.ts";
 import { type Certificate, type CertificateRequest, requestServing } from "../certificates/issue.ts";
 import { checkPair } from "../certificates/pair.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { ignoring, isKubeError } from "../kube/errors.ts";
 import { certificateSigningRequests } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -84,16 +84,13 @@ export class SigningRequest {
   async #ask({ name, request }: Asked): Promise<void> {
     const { host, signer } = this.#options;
     const spec = { signerName: signer, usages: USAGES, request: Buffer.from(request).toString("base64") };
-    try {
-      await host.create(certificateSigningRequests, {
-        apiVersion: "certificates.k8s.io/v1",
-        kind: "CertificateSigningRequest",
-        metadata: { name },
-        spec,
-      });
-    } catch (error) {
-      if (!isKubeError(error, "AlreadyExists")) throw error;
-    }
+    const object = {
+      apiVersion: "certificates.k8s.io/v1",
+      kind: "CertificateSigningRequest",
+      metadata: { name },
+      spec,
+    };
+    await ignoring(host.create(certificateSigningRequests, object), "AlreadyExists");
   }
 
   /** Logs once per request that an administrator must approve it. */

@@ -1,5 +1,4 @@
-import type { DivisionShare } from "./division.ts";
-import { sequence } from "./division.ts";
+import { type DivisionShare, sequence } from "./division.ts";
 
 /** The order in which clusters get a workload's replicas, computed as far as asked. */
 export class DivisionOrder {

@@ -1,3 +1,4 @@
+import { withTransitionTime } from "../api/conditions.ts";
 import { type ContainerStatus, type Pod, type PodCondition, type PodStatus, timestamp } from "../api/kubernetes.ts";
 
 /** Returns the final status of a proxy whose delegate vanished, as TerminatePod in kubelet/status/status_manager.go. */
@@ -20,9 +21,7 @@ function endedConditions(
 ): PodCondition[] {
   const conditions = new Map((status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const set = (condition: PodCondition): void => {
-    const old = conditions.get(condition.type);
-    const since = old?.status === condition.status ? old.lastTransitionTime : undefined;
-    conditions.set(condition.type, { ...condition, lastTransitionTime: since ?? at });
+    conditions.set(condition.type, withTransitionTime(condition, status?.conditions, at));
   };
   for (const type of ["Ready", "ContainersReady"]) set({ type, status: "False", reason: "PodFailed" });
   // An eviction has set its own reason.

@@ -1,4 +1,4 @@
-import { jsonEqual } from "../api/json.ts";
+import { jsonEqual, valueAt } from "../api/json.ts";
 
 // Volume types that the restricted Pod Security Standard allows, and `image`.
 const COMMON_VOLUMES: ReadonlySet<string> = new Set([
@@ -66,9 +66,9 @@ function noteContainer({ given, withheld }: Privileges, path: string, container:
     if (hostPort !== undefined) give(given, `${path}.ports: hostPort ${JSON.stringify(hostPort)}`, hostPort);
   }
   for (const handler of HANDLERS) {
-    const actions = handler.reduce<Fields>((fields, field) => fieldsOf(fields[field]), container);
     for (const action of ["httpGet", "tcpSocket"]) {
-      give(given, `${path}.${handler.join(".")}.${action}.host`, fieldsOf(actions[action]).host);
+      const host = [...handler, action, "host"];
+      give(given, `${path}.${host.join(".")}`, valueAt(container, host));
     }
   }
 }

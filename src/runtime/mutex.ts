@@ -4,6 +4,12 @@ import { unlessAborted } from "../kube/abort.ts";
 export class Mutex {
   #last: Promise<void> = Promise.resolve();
 
+  /** Acts while no other caller does. Rejects with the signal's reason. */
+  async run<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+    const unlock = await this.lock(signal);
+    return act().finally(unlock);
+  }
+
   /** Resolves with the function that unlocks. Rejects with the signal's reason. */
   async lock(signal: AbortSignal): Promise<() => void> {
     const before = this.#last;

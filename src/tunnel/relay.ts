@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import type { ClusterClient, Dial, PathUpgrades } from "../kube/client.ts";
-import type { ClusterCredentials } from "../kube/credentials.ts";
+import type { RequestIdentity } from "../kube/credentials.ts";
 import { createClusterClient } from "../kube/http-client.ts";
 import { DIAL_MS } from "./dialled.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
@@ -19,23 +19,59 @@ export const CONTROLLER_NAME = "legation:controller";
 /** Name in the hub's certificate that its clients verify, whatever the address. */
 export const RELAY_SERVER_NAME = "legation-hub.legation-system.svc";
 
-/** Returns a client of the hub at this address, which may change its certificate while connections to members last. */
-export function hubClient(
-  address: string,
-  { userAgent, source, identity }: { readonly userAgent: string } & Pick<ClusterCredentials, "source" | "identity">,
-): ClusterClient & PathUpgrades {
-  return createClusterClient({
-    cluster: "hub",
-    userAgent,
-    credentials: {
-      server: `https://${address}`,
-      source,
-      insecureSkipTlsVerify: false,
-      tlsServerName: RELAY_SERVER_NAME,
-      identity,
-      refresh: () => {},
-    },
-  });
+/** The hub, as a client reaches it now. */
+export interface HubAccess {
+  /** `HOST:PORT` */
+  readonly address: string;
+  readonly identity: RequestIdentity;
+}
+
+/** Connections to members through the hub, whose address and certificates may change. */
+export class HubDialer {
+  readonly #options: { readonly userAgent: string; readonly source: string };
+  #access: HubAccess | undefined;
+  #client: (ClusterClient & PathUpgrades) | undefined;
+
+  /** `source`: where the access is read from. */
+  constructor(options: { readonly userAgent: string; readonly source: string }) {
+    this.#options = options;
+  }
+
+  update(access: HubAccess | undefined): void {
+    if (access?.address !== this.#access?.address) {
+      void this.#client?.close();
+      this.#client = access && this.#clientAt(access.address);
+    }
+    this.#access = access;
+  }
+
+  /** Returns how the member is reached. Without a hub, connections are rejected with the remedy. */
+  dial(cluster: string, remedy: string): Dial {
+    return async (signal) => {
+      if (this.#client === undefined) throw new Error(`${this.#options.source} is missing: ${remedy}`);
+      return relayDial(this.#client, cluster)(signal);
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.close();
+  }
+
+  #clientAt(address: string): ClusterClient & PathUpgrades {
+    const { userAgent, source } = this.#options;
+    return createClusterClient({
+      cluster: "hub",
+      userAgent,
+      credentials: {
+        server: `https://${address}`,
+        source,
+        insecureSkipTlsVerify: false,
+        tlsServerName: RELAY_SERVER_NAME,
+        identity: () => this.#access?.identity ?? {},
+        refresh: () => {},
+      },
+    });
+  }
 }
 
 /** Returns how a member's API server is reached through the hub. `hub` presents the relay's certificate. */

@@ -107,10 +107,10 @@ export class HubKeeper {
 
   /** Loads now, and again later. Never rejects: other members need the controller, too. */
   async refresh(): Promise<void> {
-    const { clock, log, signal } = this.#options;
+    const { serving, clock, log, signal } = this.#options;
     let problem: string | undefined;
     try {
-      await this.#load();
+      if (serving !== undefined) await this.#mutex.run(signal, () => this.#load(serving));
     } catch (err) {
       problem = err instanceof Error ? err.message : String(err);
       if (!signal.aborted) log.error({ err }, "the hub's Secret or its address cannot be used");
@@ -130,29 +130,23 @@ export class HubKeeper {
   }
 
   /** Brings the hub in step with its Secret, and the Secret with the time. */
-  async #load(): Promise<void> {
-    const { serving, registry, host, metrics, clock, signal } = this.#options;
-    if (serving === undefined) return;
-    const unlock = await this.#mutex.lock(signal);
-    try {
-      const secret = registry.systemSecret(HUB_SECRET);
-      const authorities = readAuthorities(secret);
-      if (secret === undefined || authorities === undefined) return;
-      this.#authorities = authorities;
-      const tls = await this.#currentTls(authorities);
-      if (this.#hub === undefined) await this.#open(serving, tls, authorities);
-      else if (tls !== this.#tls) this.#hub.renew(tls);
-      if (this.#hub === undefined) return;
-      this.#tls = tls;
-      metrics?.setCertificateExpiry("hub", expiresAt(tls.cert));
-      const data = await renewed(authorities, clock.wall());
-      this.#options.onLoaded();
-      if (data === undefined) return;
-      const body = { metadata: { resourceVersion: secret.metadata.resourceVersion }, data };
-      await host.patch(secrets, { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET }, { type: "merge", body }, { signal });
-    } finally {
-      unlock();
-    }
+  async #load(serving: HubServing): Promise<void> {
+    const { registry, host, metrics, clock, signal } = this.#options;
+    const secret = registry.systemSecret(HUB_SECRET);
+    const authorities = readAuthorities(secret);
+    if (secret === undefined || authorities === undefined) return;
+    this.#authorities = authorities;
+    const tls = await this.#currentTls(authorities);
+    if (this.#hub === undefined) await this.#open(serving, tls, authorities);
+    else if (tls !== this.#tls) this.#hub.renew(tls);
+    if (this.#hub === undefined) return;
+    this.#tls = tls;
+    metrics?.setCertificateExpiry("hub", expiresAt(tls.cert));
+    const data = await renewed(authorities, clock.wall());
+    this.#options.onLoaded();
+    if (data === undefined) return;
+    const body = { metadata: { resourceVersion: secret.metadata.resourceVersion }, data };
+    await host.patch(secrets, { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET }, { type: "merge", body }, { signal });
   }
 
   async #open({ open, endpoint }: HubServing, tls: HubTls, { addresses }: HubAuthorities): Promise<void> {

@@ -109,12 +109,7 @@ export class UserAccess {
   }
 
   async #ensure(name: string): Promise<void> {
-    const unlock = await this.#mutex.lock(this.#abort.signal);
-    try {
-      await this.#ensureRelay();
-    } finally {
-      unlock();
-    }
+    await this.#mutex.run(this.#abort.signal, () => this.#ensureRelay());
     if (await this.#isWanted(name)) this.#options.ask(name);
   }
 

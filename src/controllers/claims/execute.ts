@@ -13,7 +13,7 @@ import { seenUid } from "../../copies/claims.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import { foreignMessage, NEEDED } from "../../copies/foreign-message.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { ignoring, isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -220,14 +220,11 @@ export class Executor {
     const ref = refOf(key);
     const body = { metadata: { uid, annotations, labels } };
     const options = { signal, metadataOnly: true };
-    try {
-      await member.client.patch(persistentVolumeClaims, ref, { type: "merge", body }, options);
-      if (this.#guard.written(key, CLAIM_MARKS, { uid }, { content: uid, holdMs: UNDONE_FOR_MS })) {
-        const words = `another manager keeps changing the marks of claim ${ref.name} there`;
-        log.warn({ member: member.name, namespace: ref.namespace }, `${words}: it is left so for ten minutes`);
-      }
-    } catch (error) {
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    const patch = member.client.patch(persistentVolumeClaims, ref, { type: "merge", body }, options);
+    const isWritten = (await ignoring(patch, "Conflict", "NotFound")) !== undefined;
+    if (isWritten && this.#guard.written(key, CLAIM_MARKS, { uid }, { content: uid, holdMs: UNDONE_FOR_MS })) {
+      const words = `another manager keeps changing the marks of claim ${ref.name} there`;
+      log.warn({ member: member.name, namespace: ref.namespace }, `${words}: it is left so for ten minutes`);
     }
     const isMarked = (there: Stored<PersistentVolumeClaim>): boolean =>
       ownerOf(there) !== undefined &&

@@ -1,15 +1,9 @@
 import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_PROFILES_LABEL, CLUSTER_PROFILES_VALUE, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import {
-  type ClusterProfile,
-  type Namespace,
-  type ObjectKey,
-  objectKey,
-  objectRef,
-  type Stored,
-} from "../../api/kubernetes.ts";
+import { type ClusterProfile, type Namespace, type ObjectKey, objectKey, objectRef } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import { applyStatus } from "../../kube/apply-status.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, clusterProfiles, namespaces, type Resource } from "../../kube/resources.ts";
@@ -183,13 +177,8 @@ export class ClusterProfileController {
       await host.patch(resource, ref, { type: "merge", body }, { signal, metadataOnly: true });
       return isNewer;
     }
-    const body = { apiVersion: apiVersionOf(resource), kind, metadata: { ...ref, uid }, status: action.status };
-    const written: Stored<ClusterProfile> = await host.patch(
-      resource,
-      ref,
-      { type: "apply", body, force: true },
-      { subresource: "status", fieldManager: STATUS_MANAGER, metadataOnly: true, signal },
-    );
+    const applied = { status: action.status, fieldManager: STATUS_MANAGER, force: true, signal };
+    const written = await applyStatus(host, resource, { ...ref, uid }, applied);
     const content = this.#content(key);
     if (written.metadata.resourceVersion === resourceVersion) {
       this.#guard.hold(key, "status", "NoEffect", { content });

@@ -1,15 +1,15 @@
 import { clusterProxyPath } from "../../api/access.ts";
 import type { Cluster } from "../../api/cluster.ts";
 import { JOINED_TWICE, SLOW } from "../../api/cluster-status.ts";
+import { isShown, type WantedCondition, withTransitionTime } from "../../api/conditions.ts";
 import { defined } from "../../api/defined.ts";
-import { isJsonObject, jsonEqual } from "../../api/json.ts";
+import { isJsonObject, jsonEqual, valueAt } from "../../api/json.ts";
 import { MEMBER_UID_ANNOTATION, MEMBER_UID_PROPERTY } from "../../api/keys.ts";
 import {
   type AccessProvider,
   type ClusterProfile,
   type ClusterProfileStatus,
   type ClusterProperty,
-  type ProfileCondition,
   type Stored,
   timestamp,
 } from "../../api/kubernetes.ts";
@@ -20,8 +20,6 @@ export interface HostAddress {
   /** Base64 of a PEM bundle. Undefined until it is known. */
   readonly certificateAuthorityData: string | undefined;
 }
-
-type WantedCondition = Required<Pick<ProfileCondition, "type" | "status" | "reason" | "message">>;
 
 /** The status of a Cluster's profile, without times. */
 export interface WantedStatus {
@@ -116,7 +114,7 @@ export function statusDiffers(profile: Stored<ClusterProfile>, wanted: WantedSta
     !jsonEqual(version, wanted.version ?? {}) ||
     !jsonEqual(own(profile, "properties", shown ?? [], wanted.properties), wanted.properties) ||
     !jsonEqual(own(profile, "accessProviders", ways ?? [], wanted.accessProviders), wanted.accessProviders) ||
-    wanted.conditions.some((condition) => !(conditions ?? []).some((other) => isSame(other, condition)))
+    wanted.conditions.some((condition) => !isShown(condition, conditions))
   );
 }
 
@@ -135,16 +133,11 @@ function own<Item extends { readonly name: string }>(
 function isManaged({ metadata }: Stored<ClusterProfile>, list: string, name: string): boolean {
   return (metadata.managedFields ?? []).some(({ manager, subresource, fieldsV1 }) => {
     if (manager !== STATUS_MANAGER || subresource !== "status") return false;
-    let fields: unknown = fieldsV1;
-    for (const step of ["f:status", `f:${list}`]) fields = isJsonObject(fields) ? fields[step] : undefined;
+    const fields = valueAt(fieldsV1, ["f:status", `f:${list}`]);
     if (!isJsonObject(fields)) return false;
     // The list is atomic in early releases of the definition: then its path has no items.
     return Object.keys(fields).length === 0 || `k:${JSON.stringify({ name })}` in fields;
   });
-}
-
-function isSame(shown: ProfileCondition, { type, status, reason, message }: WantedCondition): boolean {
-  return shown.type === type && shown.status === status && shown.reason === reason && shown.message === message;
 }
 
 /** Returns the status with the times of its conditions. `wall` is epoch ms. */
@@ -153,11 +146,8 @@ export function withTimes(
   shown: ClusterProfileStatus | null | undefined,
   wall: number,
 ): ClusterProfileStatus {
-  const conditions = wanted.conditions.map((condition) => {
-    const before = shown?.conditions?.find(({ type }) => type === condition.type);
-    const since = before?.status === condition.status ? before.lastTransitionTime : undefined;
-    return { ...condition, lastTransitionTime: since ?? timestamp(wall) };
-  });
+  const now = timestamp(wall);
+  const conditions = wanted.conditions.map((condition) => withTransitionTime(condition, shown?.conditions, now));
   const { version, properties, accessProviders } = wanted;
   return {
     ...defined({ version }),

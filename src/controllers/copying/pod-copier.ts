@@ -34,14 +34,9 @@ export function unboundProxy(proxies: ReadStore<Pod>, key: ObjectKey, uid: strin
   return proxy?.metadata.uid === uid && !isBound(proxy) ? proxy : undefined;
 }
 
-/** Has the proxies without a node that are concerned decided on again. */
-export function wakeWaiting(
-  { proxies, events }: Pick<PodCopierOptions, "proxies" | "events">,
-  isConcerned: (proxy: Stored<Pod>) => boolean,
-): void {
-  for (const proxy of proxies.list()) {
-    if (!isBound(proxy) && isConcerned(proxy)) events.emit("needs", objectKey(proxy.metadata));
-  }
+/** Has those of the proxies that wait for a member decided on again. Bound ones look again by themselves. */
+export function wakeWaiting(proxies: readonly Stored<Pod>[], events: Emitter): void {
+  for (const proxy of proxies) if (!isBound(proxy)) events.emit("needs", objectKey(proxy.metadata));
 }
 
 /** A controller that gives members the objects that pods need. */

@@ -24,8 +24,8 @@ export interface Placed {
 /** Index of the pods that are in a member, or on their way there, by namespace. Proxies count, delegates do not. */
 export class PodsInMembers {
   readonly #placements = new Map<string, PodPlace>();
-  readonly #groups = new ReverseIndex<string, string>();
-  readonly #members = new ReverseIndex<string, string>();
+  /** The pods by member, and by member and namespace. */
+  readonly #index = new ReverseIndex<string, string>();
 
   /** Returns undefined if the place was known, with these labels. */
   place({ metadata }: Stored<Pod>, member: string): Placed | undefined {
@@ -35,8 +35,7 @@ export class PodsInMembers {
     const isFirst = !this.any(member, namespace);
     const left = before?.member === member ? undefined : this.forget(uid);
     this.#placements.set(uid, { member, namespace, labels });
-    this.#groups.set(uid, [groupOf(member, namespace)]);
-    this.#members.set(uid, [member]);
+    this.#index.set(uid, [member, groupOf(member, namespace)]);
     return { isFirst, ...(left === undefined ? {} : { left }) };
   }
 
@@ -45,8 +44,7 @@ export class PodsInMembers {
     const placement = this.#placements.get(uid);
     if (placement === undefined) return undefined;
     this.#placements.delete(uid);
-    this.#groups.delete(uid);
-    this.#members.delete(uid);
+    this.#index.delete(uid);
     return this.any(placement.member, placement.namespace) ? undefined : placement;
   }
 
@@ -55,17 +53,17 @@ export class PodsInMembers {
   }
 
   any(member: string, namespace: string): boolean {
-    return this.#groups.has(groupOf(member, namespace));
+    return this.#index.has(groupOf(member, namespace));
   }
 
   namespacesIn(member: string): string[] {
     const namespaces = new Set<string>();
-    for (const uid of this.#members.of(member)) namespaces.add(this.#placements.get(uid)?.namespace ?? "");
+    for (const uid of this.#index.of(member)) namespaces.add(this.#placements.get(uid)?.namespace ?? "");
     return [...namespaces];
   }
 
   *labelsIn(member: string, namespace: string): Iterable<Labels> {
-    for (const uid of this.#groups.of(groupOf(member, namespace))) yield this.#placements.get(uid)?.labels ?? {};
+    for (const uid of this.#index.of(groupOf(member, namespace))) yield this.#placements.get(uid)?.labels ?? {};
   }
 }
 

@@ -29,7 +29,8 @@ export class Followers implements PodCopier {
   onTypesRead(): void {
     if (this.#areTypesRead) return;
     this.#areTypesRead = true;
-    wakeWaiting(this.#options, () => true);
+    const { proxies, events } = this.#options;
+    wakeWaiting(proxies.list(), events);
   }
 
   add(follower: Follower): void {
@@ -125,6 +126,8 @@ export class Followers implements PodCopier {
 
   /** Has pods that wait and name objects of these types decided on again. */
   #wake(followers: readonly Follower[]): void {
-    wakeWaiting(this.#options, (proxy) => followers.some(({ objects }) => objects.of(proxy).length > 0));
+    const { proxies, events } = this.#options;
+    const isConcerned = (proxy: Stored<Pod>): boolean => followers.some(({ objects }) => objects.of(proxy).length > 0);
+    wakeWaiting(proxies.list().filter(isConcerned), events);
   }
 }

@@ -1,7 +1,7 @@
 import type { DeviceClassStatus, DevicesStatus } from "../../api/cluster-status.ts";
 import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
-import { isJsonObject } from "../../api/json.ts";
+import { valueAt } from "../../api/json.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -124,8 +124,8 @@ async function readDevices(client: ClusterClient, signal: AbortSignal): Promise<
 }
 
 function statusOf(deviceClass: Stored<AnyObject>): DeviceClassStatus {
-  const { metadata, spec } = deviceClass;
-  const resource = isJsonObject(spec) ? spec.extendedResourceName : undefined;
+  const { metadata } = deviceClass;
+  const resource = valueAt(deviceClass, ["spec", "extendedResourceName"]);
   const driver = named(driverOf(deviceClass));
   return { name: metadata.name.slice(0, LONGEST_NAME), ...defined({ driver, extendedResource: named(resource) }) };
 }

@@ -1,15 +1,15 @@
-import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { NetworkPolicy, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { notReadYet } from "../../clusters/readiness.ts";
 import { NETWORK_POLICY } from "../../copies/network-policies.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../../placement/needs.ts";
-import { isBound, isTerminal } from "../../pods/pod-state.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { NAMESPACE_INDEX } from "../../scheduling/known-pods.ts";
 import { Copier } from "../copying/copier.ts";
-import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
+import { type PodCopier, type PodCopierOptions, unboundProxy, wakeWaiting } from "../copying/pod-copier.ts";
 import { type PlaceInMember, PodsInMembers } from "../copying/pods-in-members.ts";
 
 const { kind: KIND } = NETWORK_POLICY.resource;
@@ -41,7 +41,7 @@ export class NetworkPolicyController implements PodCopier {
         onSource: (_kind, { metadata: { namespace = "" } }) => this.#onSource(namespace),
         onSources: () => {
           for (const member of options.registry.members()) this.#copier.onMember(member);
-          this.#tell(options.proxies.list());
+          wakeWaiting(options.proxies.list(), options.events);
         },
         onMember: (member) => this.#onMember(member),
         onRead: () => options.events.emit("copiesRead"),
@@ -189,12 +189,8 @@ export class NetworkPolicyController implements PodCopier {
   }
 
   #wake(namespace: string): void {
-    this.#tell(this.#options.proxies.byIndex(NAMESPACE_INDEX, namespace));
-  }
-
-  /** Bound proxies look again by themselves. */
-  #tell(proxies: readonly Stored<Pod>[]): void {
-    for (const proxy of proxies) if (!isBound(proxy)) this.#options.events.emit("needs", objectKey(proxy.metadata));
+    const { proxies, events } = this.#options;
+    wakeWaiting(proxies.byIndex(NAMESPACE_INDEX, namespace), events);
   }
 
   #isUsed(member: Member, namespace: string): boolean {

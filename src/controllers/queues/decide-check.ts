@@ -1,3 +1,4 @@
+import { isShown, type WantedCondition, withTransitionTime } from "../../api/conditions.ts";
 import { PLACE_WITHIN_ANNOTATION, ROOM_CONTROLLER } from "../../api/keys.ts";
 import { type Stored, timestamp } from "../../api/kubernetes.ts";
 import { type AdmissionCheck, type KueueCondition, kueueCondition } from "../../api/kueue-workload.ts";
@@ -6,6 +7,7 @@ import type { Decision } from "../../runtime/requeue.ts";
 
 /** Time for an admitted workload's pods to find a place: that of Kueue's waitForPodsReady. */
 const DEFAULT_PLACE_WITHIN_MS = 5 * 60_000;
+const ACTIVE = "Active";
 
 export interface ObservedCheck {
   readonly check: Stored<AdmissionCheck>;
@@ -25,25 +27,23 @@ export interface CheckAction {
 export function decideCheck(observed: ObservedCheck, now: number, wall: number = now): Decision<CheckAction> {
   const { check, trouble, heldUntil } = observed;
   const { generation } = check.metadata;
-  const { status, reason, message } = activity(problemOf(check), trouble);
-  const shown = kueueCondition(check, "Active");
-  const isShown = shown?.status === status && shown.reason === reason && shown.message === message;
-  if (isShown && shown.observedGeneration === generation) return { actions: [], outcome: "InStep" };
+  const { conditions } = check.status ?? {};
+  const active = activity(problemOf(check), trouble);
+  const isOfGeneration = kueueCondition(check, ACTIVE)?.observedGeneration === generation;
+  if (isOfGeneration && isShown(active, conditions)) return { actions: [], outcome: "InStep" };
   if (heldUntil !== undefined && heldUntil > now) return { actions: [], outcome: "Held", requeueAt: heldUntil };
-  const since = shown?.status === status ? shown.lastTransitionTime : undefined;
   const condition = {
-    ...{ type: "Active", status, reason, message, lastTransitionTime: since ?? timestamp(wall) },
+    ...withTransitionTime(active, conditions, timestamp(wall)),
     ...(generation === undefined ? {} : { observedGeneration: generation }),
   };
   return { actions: [{ type: "condition", check, condition }], outcome: "Written" };
 }
 
-type Activity = Required<Pick<KueueCondition, "status" | "reason" | "message">>;
-
-function activity(misspelt: string | undefined, trouble: string | undefined): Activity {
-  if (misspelt !== undefined) return { status: "False", reason: "Invalid", message: misspelt };
-  if (trouble !== undefined) return { status: "False", reason: "NotReady", message: trouble };
-  return { status: "True", reason: "Active", message: "Legation answers whether members have room" };
+function activity(misspelt: string | undefined, trouble: string | undefined): WantedCondition {
+  const type = ACTIVE;
+  if (misspelt !== undefined) return { type, status: "False", reason: "Invalid", message: misspelt };
+  if (trouble !== undefined) return { type, status: "False", reason: "NotReady", message: trouble };
+  return { type, status: "True", reason: "Active", message: "Legation answers whether members have room" };
 }
 
 /** Returns the time in which pods have to find a place, by the check's annotation; ms. */

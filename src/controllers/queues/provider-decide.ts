@@ -1,3 +1,4 @@
+import { withTransitionTime } from "../../api/conditions.ts";
 import { type Stored, timestamp } from "../../api/kubernetes.ts";
 import type { CapacityProvider, CapacityProviderStatus, NormalizedFlavor } from "../../api/kueue.ts";
 import { addAmounts, writeQuantity } from "../../api/quantity.ts";
@@ -88,10 +89,7 @@ function withTimes(
   { status: shown }: CapacityProvider,
   wall: number,
 ): CapacityProviderStatus {
-  const conditions = (status.conditions ?? []).map((condition) => {
-    const before = shown?.conditions?.find(({ type }) => type === condition.type);
-    const since = before?.status === condition.status ? before.lastTransitionTime : undefined;
-    return { ...condition, lastTransitionTime: since ?? timestamp(wall) };
-  });
+  const now = timestamp(wall);
+  const conditions = status.conditions?.map((condition) => withTransitionTime(condition, shown?.conditions, now)) ?? [];
   return { ...status, conditions };
 }

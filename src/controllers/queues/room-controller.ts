@@ -1,20 +1,12 @@
-import {
-  type KubeObject,
-  type ObjectKey,
-  type ObjectRef,
-  objectKey,
-  objectRef,
-  type Pod,
-  type Stored,
-} from "../../api/kubernetes.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { ResourceFlavor } from "../../api/kueue.ts";
 import type { AdmissionCheck, CheckEntry, Workload } from "../../api/kueue-workload.ts";
 import { admissionChecks, workloads } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
+import { applyStatus } from "../../kube/apply-status.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { TimeSlice } from "../../kube/event-loop.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
-import { apiVersionOf, type OptionalResource } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
@@ -42,7 +34,8 @@ export interface RoomOptions extends ControllerOptions {
 }
 
 const WORKLOAD_INDEX = "kueue-workload";
-const MANAGER = "legation";
+// Kueue's own managers, which write the same entries, force theirs, too.
+const APPLIED = { fieldManager: "legation", force: true };
 const STATUS = "status";
 // Workloads that come together are judged together, and a round costs as much as a plan.
 const ROUND_EVERY_MS = 1_000;
@@ -301,14 +294,16 @@ export class RoomController {
     { key, signal, log }: ActionContext<ObjectKey>,
   ): Promise<Expectation<Observed> | undefined> {
     const { uid, resourceVersion } = workload.metadata;
+    const { host } = this.#options;
     const content = reservationOf(workload, this.#entriesOf(workload));
-    const body = { metadata: { ...objectRef(key), uid, resourceVersion }, status: { admissionChecks: entries } };
+    const answered = { ...objectRef(key), uid, resourceVersion };
+    const status = { admissionChecks: entries };
     return sendGuarded<ObjectKey, Observed, unknown>({
       guard: this.#guard,
       object: key,
       write: STATUS,
       content: () => content,
-      send: () => this.#apply(workload, workloads, body, signal),
+      send: () => applyStatus(host, resourceOf(workloads, workload), answered, { ...APPLIED, status, signal }),
       onWritten: () => {
         const { state = "", message } = entries[0] ?? {};
         this.#guard.written(key, STATUS, { [STATUS]: `${state} ${content}` }, { content });
@@ -327,13 +322,14 @@ export class RoomController {
     { key, signal, log }: ActionContext<string>,
   ): Promise<Expectation<ObservedCheck> | undefined> {
     const { name, uid, resourceVersion } = check.metadata;
+    const { host } = this.#options;
     const object = objectKey({ name: key });
-    const body = { metadata: { name, uid }, status: { conditions: [condition] } };
+    const status = { conditions: [condition] };
     return sendGuarded<ObjectKey, ObservedCheck, Stored<AdmissionCheck>>({
       guard: this.#guard,
       object,
       write: STATUS,
-      send: () => this.#apply(check, admissionChecks, body, signal),
+      send: () => applyStatus(host, resourceOf(admissionChecks, check), { name, uid }, { ...APPLIED, status, signal }),
       onWritten: (written) => {
         if (written.metadata.resourceVersion === resourceVersion) this.#guard.hold(object, STATUS, "NoEffect");
         else this.#guard.written(object, STATUS, { [STATUS]: `${condition.reason} ${condition.message}` });
@@ -341,19 +337,5 @@ export class RoomController {
       },
       onRefused: (reason) => log.warn({ reason }, "the condition of an AdmissionCheck cannot be written"),
     });
-  }
-
-  /** Applies a part of the status. Kueue's own managers, which write the same entries, force theirs, too. */
-  #apply<T extends KubeObject>(
-    object: Stored<T>,
-    optional: OptionalResource<T>,
-    body: { readonly metadata: ObjectRef; readonly status: object },
-    signal: AbortSignal,
-  ): Promise<Stored<T>> {
-    const resource = resourceOf(optional, object);
-    const typed = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...body };
-    const patch = { type: "apply", body: typed, force: true } as const;
-    const options = { subresource: "status", fieldManager: MANAGER, metadataOnly: true, signal } as const;
-    return this.#options.host.patch(resource, objectRef(objectKey(object.metadata)), patch, options);
   }
 }

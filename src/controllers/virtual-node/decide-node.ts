@@ -1,5 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { writtenTaintsSchema } from "../../api/cluster-policy.ts";
+import { withTransitionTime } from "../../api/conditions.ts";
 import { defined } from "../../api/defined.ts";
 import {
   EXCLUDE_DISRUPTION_LABEL,
@@ -120,14 +121,12 @@ export function desiredStatus(
           message: facts.message ?? "the member does not answer",
         }
       : { status: "True", reason: "MostMembersUnreachable", message: facts.spared };
-  const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
-  const since = before?.status === ready.status ? before.lastTransitionTime : undefined;
-  const condition = { type: "Ready", ...ready, lastHeartbeatTime: at, lastTransitionTime: since ?? at };
+  const condition = { type: "Ready", ...ready, lastHeartbeatTime: at };
   // A member that is lost, or whose nodes cannot be read, keeps its last figures.
   const isKnown = facts.nodesRead || node === undefined;
   const { version } = facts;
   return {
-    conditions: [condition],
+    conditions: [withTransitionTime(condition, node?.status?.conditions, at)],
     ...((facts.reachable && facts.nodesRead) || node === undefined
       ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(allocatable(facts, nodePods)) }
       : {}),

@@ -6,6 +6,7 @@ import {
   RELEASED_CONDITION,
   SLOW,
 } from "../../api/cluster-status.ts";
+import { withTransitionTime } from "../../api/conditions.ts";
 import { defined } from "../../api/defined.ts";
 import { isJsonObject, type JsonObject, jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
@@ -91,14 +92,10 @@ export function clusterStatus(
       ([field, value]) => !jsonEqual(current[field as keyof typeof current], value),
     );
   if (!changed) return undefined;
-  const condition = (next: Pick<ClusterCondition, "type" | "status" | "reason" | "message">): ClusterCondition => {
-    const last = earlier(next.type);
-    return {
-      ...next,
-      lastTransitionTime: last?.status === next.status ? last.lastTransitionTime : at,
-      ...defined({ observedGeneration: cluster.metadata.generation }),
-    };
-  };
+  const condition = (next: Omit<ClusterCondition, "lastTransitionTime">): ClusterCondition => ({
+    ...withTransitionTime(next, current.conditions, at),
+    ...defined({ observedGeneration: cluster.metadata.generation }),
+  });
   return {
     urgent,
     body: {

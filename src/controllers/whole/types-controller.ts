@@ -1,3 +1,4 @@
+import { withTransitionTime } from "../../api/conditions.ts";
 import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
@@ -8,7 +9,7 @@ import { isFirst } from "../../api/shards.ts";
 import { hasWholeFinalizer } from "../../copies/objects.ts";
 import type { QueuedObjects } from "../../copies/queued-objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
@@ -230,30 +231,25 @@ export class TypesController {
   async #execute(action: Action, context: ActionContext<ObjectKey>): Promise<Expectation<Observed> | undefined> {
     const { key, signal } = context;
     if (action.type === "ask") {
-      try {
-        const { items } = await this.#options.everywhere.list(action.resource, { labelSelector: WHOLE_KEY, signal });
-        if (this.#options.shard.count === 1 || items.some(hasWholeFinalizer)) return undefined;
-      } catch (error) {
-        if (!isKubeError(error, "NotFound")) throw error;
-      }
+      const { everywhere, shard } = this.#options;
+      const listed = everywhere.list(action.resource, { labelSelector: WHOLE_KEY, signal });
+      const found = await ignoring(listed, "NotFound");
+      if (found !== undefined && (shard.count === 1 || found.items.some(hasWholeFinalizer))) return undefined;
       return this.#execute(releaseOf(action.object), context);
     }
     const { metadata } = action.object;
     const { resourceVersion } = metadata;
     const changed: Expectation<Observed> = ({ type }) => type.metadata.resourceVersion !== resourceVersion;
-    const { host } = this.#options;
-    try {
-      if (action.type === "patch") {
-        const body = { metadata: { resourceVersion, finalizers: action.finalizers } };
-        await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal });
-      } else {
-        const body = { metadata: { resourceVersion }, status: action.status };
-        await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal, subresource: "status" });
-        this.#tell(action.object, action.status);
-      }
-    } catch (error) {
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-    }
+    const [body, options] =
+      action.type === "patch"
+        ? [{ metadata: { resourceVersion, finalizers: action.finalizers } }, { signal }]
+        : [
+            { metadata: { resourceVersion }, status: action.status },
+            { signal, subresource: "status" },
+          ];
+    const patch = this.#options.host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, options);
+    const isWritten = (await ignoring(patch, "Conflict", "NotFound")) !== undefined;
+    if (isWritten && action.type === "status") this.#tell(action.object, action.status);
     return changed;
   }
 }
@@ -302,12 +298,11 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
     definition && following(definition),
   ].filter((state) => state !== undefined);
   const { generation } = type.metadata;
-  const conditions = states.map((state) => {
-    const before = type.status?.conditions?.find((condition) => condition.type === state.type);
-    const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
-    const message = cutAt(state.message, LONGEST_MESSAGE);
-    return { ...state, message, lastTransitionTime, ...defined({ observedGeneration: generation }) };
-  });
+  const conditions = states.map((state) => ({
+    ...withTransitionTime(state, type.status?.conditions, timestamp(wall)),
+    message: cutAt(state.message, LONGEST_MESSAGE),
+    ...defined({ observedGeneration: generation }),
+  }));
   if (whole === undefined) return { conditions, objects: follower?.copies.named().length ?? 0 };
   return { conditions, objects: whole.objects.objects().length, ...whole.adapter.counts() };
 }

@@ -5,10 +5,11 @@ import type { Member } from "../../../clusters/member.ts";
 import { MemberWatches } from "../../../clusters/member-watches.ts";
 import { isCopy } from "../../../copies/copy-metadata.ts";
 import { conditionManager } from "../../../copies/export-status.ts";
+import { applyStatus } from "../../../kube/apply-status.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../../kube/errors.ts";
 import { resourceOf } from "../../../kube/optional-resource.ts";
-import { apiVersionOf, serviceExports } from "../../../kube/resources.ts";
+import { serviceExports } from "../../../kube/resources.ts";
 import {
   type ActionContext,
   Controller,
@@ -117,20 +118,13 @@ export class ExportStatus {
   ): Promise<Expectation<ObservedExport> | undefined> {
     const { host, clock } = this.#options;
     const { namespace = "", name, uid } = exported.metadata;
-    const conditions = condition === undefined ? [] : [condition];
+    const status = { conditions: condition === undefined ? [] : [condition] };
+    const applied = { status, fieldManager: conditionManager(type), force: false, signal };
     const resource = resourceOf(serviceExports, exported);
-    const body = {
-      apiVersion: apiVersionOf(resource),
-      kind: resource.kind,
-      metadata: { namespace, name, uid },
-      status: { conditions },
-    };
-    const fieldManager = conditionManager(type);
-    const options = { subresource: "status", fieldManager, metadataOnly: true, signal };
     let { resourceVersion } = exported.metadata;
     let expectation: Expectation<ObservedExport> | undefined;
     try {
-      const written = await host.patch(resource, { namespace, name }, { type: "apply", body }, options);
+      const written = await applyStatus(host, resource, { namespace, name, uid }, applied);
       const before = resourceVersion;
       resourceVersion = written.metadata.resourceVersion;
       if (before !== resourceVersion) expectation = ({ exported: now }) => now.metadata.resourceVersion !== before;

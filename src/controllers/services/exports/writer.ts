@@ -1,9 +1,9 @@
 import { EXPORTED_ANNOTATION } from "../../../api/keys.ts";
-import type { ServiceExport } from "../../../api/kubernetes.ts";
+import { memoized } from "../../../api/memoized.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isCopy } from "../../../copies/copy-metadata.ts";
 import { isExported, toExport } from "../../../copies/services.ts";
-import { isKubeError, isRefusal } from "../../../kube/errors.ts";
+import { ignoring, isKubeError, isRefusal } from "../../../kube/errors.ts";
 import { findByList } from "../../../kube/list.ts";
 import { withoutAmounts } from "../../../kube/messages.ts";
 import { resourceOf, ServedResource } from "../../../kube/optional-resource.ts";
@@ -38,7 +38,7 @@ const UNDERSTOOD = serviceExports.versions.join(" or ");
 export class Exports {
   readonly #options: ExportsOptions;
   readonly #guard: WriteGuard<CopyKey>;
-  readonly #served = new WeakMap<Member, ServedResource<ServiceExport>>();
+  readonly #in = memoized(({ client }: Member) => new ServedResource(client, serviceExports));
   readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number }>();
 
   constructor(options: ExportsOptions) {
@@ -115,12 +115,6 @@ export class Exports {
     }
   }
 
-  #in(member: Member): ServedResource<ServiceExport> {
-    const known = this.#served.get(member) ?? new ServedResource(member.client, serviceExports);
-    this.#served.set(member, known);
-    return known;
-  }
-
   /** Returns false if the copy is gone or replaced. */
   async #mark(
     member: Member,
@@ -129,12 +123,8 @@ export class Exports {
     signal: AbortSignal,
   ): Promise<boolean> {
     const body = { metadata: { uid, annotations: { [EXPORTED_ANNOTATION]: mark } } };
-    try {
-      await member.client.patch(services, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
-      return true;
-    } catch (error) {
-      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-      return false;
-    }
+    const options = { signal, metadataOnly: true };
+    const marked = member.client.patch(services, { namespace, name }, { type: "merge", body }, options);
+    return (await ignoring(marked, "NotFound", "Conflict")) !== undefined;
   }
 }

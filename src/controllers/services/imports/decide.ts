@@ -1,3 +1,4 @@
+import type { WantedCondition } from "../../../api/conditions.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import type {
   EndpointSlice,
@@ -8,7 +9,7 @@ import type {
   ServiceImport,
   Stored,
 } from "../../../api/kubernetes.ts";
-import { conditionsToWrite, type WantedCondition } from "../../../copies/export-conditions.ts";
+import { conditionsToWrite } from "../../../copies/export-conditions.ts";
 import {
   type ImportObject,
   importPatch,

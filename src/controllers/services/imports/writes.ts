@@ -1,5 +1,6 @@
 import type { KubeObject, ServiceImport, Stored } from "../../../api/kubernetes.ts";
 import { SERVICES } from "../../../copies/services.ts";
+import { applyStatus } from "../../../kube/apply-status.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { resourceOf, type ServedResource } from "../../../kube/optional-resource.ts";
@@ -68,15 +69,14 @@ export async function sendWrite(
     await client.delete(resource, ref, { uid, signal });
     return undefined;
   }
-  const options = { metadataOnly: true, signal };
-  if (action.type === "patch") return client.patch(resource, ref, { type: "merge", body: action.patch }, options);
+  if (action.type === "patch") {
+    return client.patch(resource, ref, { type: "merge", body: action.patch }, { metadataOnly: true, signal });
+  }
   const status =
     action.type === "status"
       ? { clusters: action.clusters.map((cluster) => ({ cluster })) }
       : { conditions: action.conditions };
-  const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: { ...ref, uid }, status };
-  const ofStatus = { ...options, subresource: "status", fieldManager: MANAGER };
-  return client.patch(resource, ref, { type: "apply", body, force: true }, ofStatus);
+  return applyStatus(client, resource, { ...ref, uid }, { status, fieldManager: MANAGER, force: true, signal });
 }
 
 const DERIVED: Readonly<Record<"service" | "slice", Resource<KubeObject>>> = {
