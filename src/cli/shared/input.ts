@@ -24,6 +24,41 @@ export function refusing(context: z.RefinementCtx): (field: string, message: str
   return (field, message) => void context.addIssue({ code: "custom", path: [field], message });
 }
 
+/** How flags depend on each other, by their camelCase names. */
+interface FlagRules<Name extends string> {
+  /** Flags, each with the one without which it means nothing. */
+  readonly needs?: Readonly<Partial<Record<Name, Name>>>;
+  /** Flags, each with one that contradicts it. */
+  readonly excludes?: Readonly<Partial<Record<Name, Name>>>;
+}
+
+/** Returns the check of all input against these rules. A switch that is off and an empty list count as left out. */
+export function flagRules<Input extends object>(
+  rules: NoInfer<FlagRules<keyof Input & string>>,
+): (input: Input, context: z.RefinementCtx) => void {
+  const { needs = {}, excludes = {} }: FlagRules<string> = rules;
+  return (input, context) => {
+    const refuse = refusing(context);
+    const given = new Set(Object.entries(input).flatMap(([name, value]) => (isGiven(value) ? [name] : [])));
+    for (const [name, other = ""] of Object.entries(needs)) {
+      if (given.has(name) && !given.has(other)) refuse(name, `is for ${flagOf(other)}: write both, or leave it out`);
+    }
+    for (const [name, other = ""] of Object.entries(excludes)) {
+      if (!given.has(name) || !given.has(other)) continue;
+      refuse(name, `contradicts ${flagOf(other)}: write one of them`);
+      refuse(other, `contradicts ${flagOf(name)}`);
+    }
+  };
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
 /** Parses `a, b` into its parts. */
 export const commaList: z.ZodType<string[], string> = z
   .string()
