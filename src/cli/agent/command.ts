@@ -20,8 +20,7 @@ import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 import type { Connection } from "../shared/session.ts";
-import { ensureCertificate, hubClient } from "./certificate.ts";
-import { AgentState } from "./state.ts";
+import { AgentState, ensureCertificate, hubClient } from "./state.ts";
 
 const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 // Costs nothing while the certificate is good, and a clock may be set at any time.

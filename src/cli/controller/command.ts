@@ -24,10 +24,17 @@ import { Hub } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
-import { duration, flagRules, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
+import {
+  duration,
+  flagRules,
+  homeApiServer,
+  listenAddress,
+  SHARDS_FLAG,
+  shards,
+  withGlobals,
+} from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
-import { SHARDS_FLAG, shards } from "../shared/shards.ts";
 import { openTraces, tracedRequests } from "../shared/traces.ts";
 
 export interface KubeletInput {

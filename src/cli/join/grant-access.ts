@@ -1,8 +1,17 @@
 import { z } from "zod";
-import { HOST_LABEL, HOST_NAME_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import {
+  AGGREGATE_TO_HOST_LABEL,
+  HOST_LABEL,
+  HOST_NAME_ANNOTATION,
+  MANAGED_BY,
+  MANAGED_BY_LABEL,
+  SYSTEM_NAMESPACE,
+} from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import {
+  customResourceDefinitions,
   deployments,
+  kindName,
   namespaces,
   networkPolicies,
   type Resource,
@@ -14,22 +23,104 @@ import {
   clusterRoleBindings,
   clusterRoles,
   hostAccountName,
+  hostTypesName,
   MEMBER_CLUSTER_LABEL,
+  RBAC_VERSION,
+  role,
+  roleBinding,
   roleBindings,
   roles,
 } from "../member/access.ts";
-import { RBAC_VERSION, role, roleBinding } from "../member/rbac.ts";
 import { type Manifest, shippedManifests } from "../shared/manifests.ts";
+import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule } from "../shared/named-types.ts";
 import { objectText } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { refOf } from "../shared/removal.ts";
+import { until } from "../shared/wait.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
-import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
+
+// Tells whether the member has devices for claims at all.
+const DEVICES = { apiGroups: ["resource.k8s.io"], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] };
+/** Rights beside those on copies, by which a host knows whether the member is one for pods that name such objects. */
+const PLACEMENT_RULES: Readonly<Record<string, readonly object[]>> = {
+  "resourceclaims.resource.k8s.io": [DEVICES],
+  "resourceclaimtemplates.resource.k8s.io": [DEVICES],
+};
+
+interface GrantedTypes {
+  readonly types: readonly Resource<KubeObject>[];
+  /** The host may also create and change the types' CustomResourceDefinitions. */
+  readonly definitions: boolean;
+}
+
+/** Returns the role that gathers a host's rights on types, its binding, and roles for each type. All have the base role's metadata. */
+export function typeObjects(
+  { types, definitions }: GrantedTypes,
+  { hostId, metadata }: { readonly hostId: string; readonly metadata: Readonly<Record<string, unknown>> },
+): readonly Manifest[] {
+  const name = hostTypesName(hostId);
+  const selects = ["true", hostId].map((value) => ({ matchLabels: { [AGGREGATE_TO_HOST_LABEL]: value } }));
+  const labels = z.record(z.string(), z.string()).parse(metadata.labels);
+  return [
+    // The member's controller manager writes the rules.
+    {
+      apiVersion: RBAC_VERSION,
+      kind: "ClusterRole",
+      metadata: { ...metadata, name },
+      aggregationRule: { clusterRoleSelectors: selects },
+    },
+    roleBinding("ClusterRole", { ...metadata, name }, hostAccountName(hostId)),
+    ...types.flatMap((type) => {
+      const ofType = kindName(type);
+      const gatheredRole = (suffix: string, rules: readonly object[]): Manifest => {
+        const gathers = { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId };
+        const roleName = `${hostAccountName(hostId)}-${ofType}${suffix}`;
+        return role("ClusterRole", { ...metadata, name: roleName, labels: gathers }, rules);
+      };
+      const objects = gatheredRole("", [
+        { apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] },
+        ...(PLACEMENT_RULES[ofType] ?? []),
+      ]);
+      // A role of its own stays when the type is granted again without it.
+      return definitions ? [objects, gatheredRole("-definition", definitionRules(ofType))] : [objects];
+    }),
+  ];
+}
+
+/** RBAC knows no name when an object is created. An existing definition of another name cannot be changed by `create`. */
+function definitionRules(name: string): object[] {
+  const { group, plural } = customResourceDefinitions;
+  return [{ apiGroups: [group], resources: [plural], verbs: ["create"] }, definitionRule(name, DEFINITION_COPY_VERBS)];
+}
+
+const gathered = z.looseObject({
+  rules: z.array(z.looseObject({ apiGroups: z.array(z.string()), resources: z.array(z.string()) })).nullish(),
+});
+const GATHERED_WITHIN_MS = 20_000;
+
+/** Waits until the rights on types are in force, so that the host's controller does not meet a refusal. */
+async function waitForTypes(
+  types: readonly Resource<KubeObject>[],
+  hostId: string,
+  { member: { client }, signal, report }: JoinContext,
+): Promise<void> {
+  const name = hostTypesName(hostId);
+  const areGathered = async (): Promise<boolean> => {
+    const rules = gathered.parse(await client.get(clusterRoles, { name }, { signal })).rules ?? [];
+    const isGathered = ({ group, plural }: Resource<KubeObject>): boolean =>
+      rules.some(({ apiGroups, resources }) => apiGroups.includes(group) && resources.includes(plural));
+    return types.every(isGathered);
+  };
+  if (types.length === 0 || (await until(areGathered, { timeoutMs: GATHERED_WITHIN_MS, signal }))) return;
+  report(
+    `${client.cluster}: ClusterRole ${name} has not gathered all types yet; the member's controller manager does, and they hold then`,
+  );
+}
 
 const ruleList = z.array(z.looseObject({}));
 
-export interface HostAccount {
+interface HostAccount {
   readonly hostId: string;
   readonly hostName: string;
   readonly cluster: string;

@@ -11,12 +11,17 @@ import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
-import { accessAccountObjects, type ImpersonationRules, impersonationOf, readImpersonation } from "./access-account.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer, memberAddress, storeAccessCredentials } from "./credentials.ts";
-import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
-import { typeObjects } from "./grant-types.ts";
+import { accessObjects, grantAccess, systemNamespace, typeObjects } from "./grant-access.ts";
 import { type PreparedAgent, prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
-import { impersonatingToken, impersonationRefused } from "./user-access.ts";
+import {
+  accessAccountObjects,
+  type ImpersonationRules,
+  impersonatingToken,
+  impersonationOf,
+  impersonationRefused,
+  readImpersonation,
+} from "./user-access.ts";
 import { type JoinContext, type JoinOptions, type ValidHost, validateHost, validateJoin } from "./validate.ts";
 
 /** Joins a member, anew or again. Writes the host last: a failed join leaves it as it was. Resolves to the Ready Cluster. */

@@ -1,10 +1,11 @@
 import { networkInterfaces } from "node:os";
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { z } from "zod";
 import { CLUSTER_NAME_MAX } from "../../api/cluster.ts";
 import { homeAddress } from "../../api/home-address.ts";
+import { MOST_SHARDS } from "../../api/shards.ts";
 import type { Environment } from "../../kube/environment-proxy.ts";
-import { readInput } from "./command.ts";
+import { flag, readInput } from "./command.ts";
 import type { ListenAddress } from "./listening.ts";
 import { formatOf, type OutputFormat } from "./output.ts";
 import type { ClusterChoice } from "./session.ts";
@@ -158,3 +159,15 @@ export const memberName: z.ZodType<string> = z
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, {
     error: "must be small letters, digits and '-', with a letter or digit first and last; write e.g. west-1",
   });
+
+export const SHARDS_FLAG: Option = flag(
+  "--shards <number>",
+  `parts that the namespaces are divided into, at most ${MOST_SHARDS}: controllers with the same number share them out; ` +
+    "write the same for webhook and controller (default: 1)",
+);
+
+export const shards: z.ZodType<number> = z.coerce
+  .number()
+  .int({ error: "is no whole number" })
+  .min(1, { error: "must be 1 or more" })
+  .max(MOST_SHARDS, { error: `must be ${MOST_SHARDS} or less` });
