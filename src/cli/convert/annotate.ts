@@ -209,26 +209,16 @@ function withAnnotations(
   const { [OVERRIDES_ANNOTATION]: _, ...others } = annotations;
   // Overrides were checked one by one.
   const judged = treatmentOf(object).treatment === "whole" ? others : annotations;
-  const kept = withoutRefused(annotations, judged, report.about(source));
-  const path =
-    object.kind === "CronJob" ? ["spec", "jobTemplate", "metadata", "annotations"] : ["metadata", "annotations"];
-  const before = valueAt(object, path);
-  return setAt(object, path, { ...(isJsonObject(before) ? before : {}), ...kept });
-}
-
-/** Returns annotations without those that Legation would refuse by the `judged` ones. Tells of each. */
-export function withoutRefused(
-  annotations: Readonly<Record<string, string>>,
-  judged: Readonly<Record<string, string>>,
-  gap: Gap,
-): Record<string, string> {
   const parsed = parsePlacement(judged);
   const problems = parsed.ok ? [] : parsed.problems;
   for (const { key, message } of problems) {
-    gap(key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
+    report.about(source)(key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
   }
-  const isRefused = (key: string): boolean => problems.some((problem) => problem.key === key);
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !isRefused(key)));
+  const kept = Object.entries(annotations).filter(([key]) => !problems.some((problem) => problem.key === key));
+  const path =
+    object.kind === "CronJob" ? ["spec", "jobTemplate", "metadata", "annotations"] : ["metadata", "annotations"];
+  const before = valueAt(object, path);
+  return setAt(object, path, { ...(isJsonObject(before) ? before : {}), ...Object.fromEntries(kept) });
 }
 
 /** The object's fields with numbers of pods. */
