@@ -8,19 +8,8 @@ import {
   SYSTEM_NAMESPACE,
 } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { customResourceDefinitions, kindName, namespaces, type Resource } from "../../kube/resources.ts";
 import {
-  customResourceDefinitions,
-  deployments,
-  kindName,
-  namespaces,
-  networkPolicies,
-  type Resource,
-  secrets,
-  serviceAccounts,
-  services,
-} from "../../kube/resources.ts";
-import {
-  clusterRoleBindings,
   clusterRoles,
   hostAccountName,
   hostTypesName,
@@ -28,9 +17,8 @@ import {
   RBAC_VERSION,
   role,
   roleBinding,
-  roleBindings,
-  roles,
 } from "../member/access.ts";
+import { Discovery } from "../shared/discovery.ts";
 import { type Manifest, shippedManifests } from "../shared/manifests.ts";
 import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule } from "../shared/named-types.ts";
 import { objectText } from "../shared/output.ts";
@@ -158,32 +146,29 @@ function ownRules(name: string): object[] {
   ];
 }
 
-const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
-  [
-    namespaces,
-    clusterRoles,
-    clusterRoleBindings,
-    roles,
-    roleBindings,
-    serviceAccounts,
-    secrets,
-    services,
-    networkPolicies,
-    deployments,
-  ].map((resource): [string, Resource<KubeObject>] => [resource.kind, resource]),
-);
+/** What a host is granted in a member. `further` objects are owned by its role, too. */
+interface Granted extends GrantedTypes {
+  readonly further: (role: Manifest) => readonly Manifest[];
+}
+
+/** Returns a host's role in a member, and the objects that it owns. */
+export function objectsInMember(
+  base: Manifest,
+  account: HostAccount,
+  { further, ...granted }: Granted,
+): { readonly role: Manifest; readonly owned: readonly Manifest[] } {
+  const { role, user, binding } = accessObjects(base, account);
+  const types = typeObjects(granted, { hostId: account.hostId, metadata: role.metadata });
+  return { role, owned: [user, binding, ...types, ...further(role)] };
+}
 
 /** Applies the host's service account and rights in the member, and further objects. Safe to repeat. */
-export async function grantAccess(
-  account: HostAccount,
-  { further, ...granted }: GrantedTypes & { readonly further: (role: Manifest) => readonly Manifest[] },
-  context: JoinContext,
-): Promise<void> {
+export async function grantAccess(account: HostAccount, granted: Granted, context: JoinContext): Promise<void> {
   const { signal, report } = context;
   const { client } = context.member;
+  const discovery = new Discovery(client, signal);
   const apply = async (manifest: Manifest): Promise<Stored<KubeObject>> => {
-    const resource = RESOURCES.get(manifest.kind);
-    if (resource === undefined) throw new Error(`no resource of kind ${manifest.kind}`);
+    const resource = await discovery.get(manifest.apiVersion, manifest.kind);
     const ref = refOf(manifest.metadata);
     const patch = { type: "apply", body: manifest, force: true } as const;
     const applied = await client.patch(resource, ref, patch, { fieldManager: FIELD_MANAGER, signal });
@@ -194,20 +179,13 @@ export async function grantAccess(
   const namespace = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
   // An operator's own namespace stays as it is.
   if (namespace === undefined) await apply(systemNamespace);
-  const objects = accessObjects(context.role, account);
-  const { name, uid } = (await apply(objects.role)).metadata;
+  const { role, owned } = objectsInMember(context.role, account, granted);
+  const { name, uid } = (await apply(role)).metadata;
   const owner = { apiVersion: RBAC_VERSION, kind: "ClusterRole", name, uid };
-  const { hostId } = account;
-  const owned = [
-    objects.user,
-    objects.binding,
-    ...typeObjects(granted, { hostId, metadata: objects.role.metadata }),
-    ...further(objects.role),
-  ];
   for (const manifest of owned) {
     await apply({ ...manifest, metadata: { ...manifest.metadata, ownerReferences: [owner] } });
   }
-  await waitForTypes(granted.types, hostId, context);
+  await waitForTypes(granted.types, account.hostId, context);
 }
 
 /** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. `mcs`: also those on imports. */

@@ -12,7 +12,7 @@ import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer, memberAddress, storeAccessCredentials } from "./credentials.ts";
-import { accessObjects, grantAccess, systemNamespace, typeObjects } from "./grant-access.ts";
+import { grantAccess, objectsInMember, systemNamespace } from "./grant-access.ts";
 import { type PreparedAgent, prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
 import {
   accessAccountObjects,
@@ -116,18 +116,14 @@ export async function joinByManifest(
         "`legation join --remove-access --member-kubeconfig FILE`, or until an administrator of the member deletes them",
     );
   }
-  const { role, user, binding } = accessObjects(context.role, { hostId, hostName, cluster: name });
-  return [
-    systemNamespace,
-    role,
-    user,
-    binding,
-    ...typeObjects({ types: [], definitions: false }, { hostId, metadata: role.metadata }),
-    ...(access === undefined
-      ? []
-      : accessAccountObjects(hostId, impersonationOf(joined?.status?.version), role.metadata)),
-    ...prepared.objects,
-  ];
+  const impersonation = impersonationOf(joined?.status?.version);
+  const further = ({ metadata }: Manifest): readonly Manifest[] => {
+    const ofAccess = access === undefined ? [] : accessAccountObjects(hostId, impersonation, metadata);
+    return [...ofAccess, ...prepared.objects];
+  };
+  const account = { hostId, hostName, cluster: name };
+  const { role, owned } = objectsInMember(context.role, account, { types: [], definitions: false, further });
+  return [systemNamespace, role, ...owned];
 }
 
 type AgentJoin = JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> };
