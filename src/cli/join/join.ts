@@ -9,6 +9,7 @@ import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { removeAccessAccount, removeAccessCredentials, storedAccess } from "../member/user-access.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
+import { readVersion } from "../shared/reading.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer, memberAddress, storeAccessCredentials } from "./credentials.ts";
@@ -20,7 +21,6 @@ import {
   impersonatingToken,
   impersonationOf,
   impersonationRefused,
-  readImpersonation,
 } from "./user-access.ts";
 import { type JoinContext, type JoinOptions, type ValidHost, validateHost, validateJoin } from "./validate.ts";
 
@@ -43,8 +43,8 @@ export async function joinByKubeconfig(options: JoinOptions, context: JoinContex
       const account = { hostId, hostName, cluster: name };
       return grantAccess(account, { types, definitions: options.definitions, further }, context);
     };
-    const impersonation = access === undefined ? "any" : await readImpersonation(context.member.client, signal);
-    await grant(impersonation);
+    const impersonation = access && impersonationOf(await readVersion(context.member.client, { signal }));
+    await grant(impersonation ?? "any");
     const ofAccess = access && { hostId, cluster: name, prefix: access.prefix };
     let token = ofAccess && (await impersonatingToken(ofAccess, context));
     if (ofAccess !== undefined && token === undefined) {

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { ACCESS_NAMESPACE, ACCESS_PREFIX_DEFAULT, accessAccountName } from "../../api/access.ts";
 import type { AccessSpec, Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
@@ -105,17 +104,11 @@ export function accessAccountObjects(
   ];
 }
 
-const versionAnswer = z.looseObject({ major: z.string(), minor: z.string() });
 // KEP-5284 is on by default from here.
 const CONSTRAINED_SINCE_MINOR = 36;
 
-/** Returns how an API server of this version checks impersonation by default: of `/version`, or `v1.36.3`. */
+/** Returns how an API server of this version checks impersonation by default. */
 export function impersonationOf(version: string | undefined): ImpersonationRules {
   const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version ?? "") ?? [];
   return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
-}
-
-export async function readImpersonation(member: ClusterClient, signal: AbortSignal): Promise<ImpersonationRules> {
-  const { major, minor } = versionAnswer.parse(await member.raw({ method: "GET", path: "/version", signal }));
-  return impersonationOf(`${major}.${minor}`);
 }
