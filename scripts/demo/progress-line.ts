@@ -1,5 +1,5 @@
+import { TerminalLine } from "../../src/cli/shared/progress-line.ts";
 import type { Stream } from "../../src/cli/shared/terminal.ts";
-import { TerminalLine } from "../../src/cli/shared/terminal-line.ts";
 
 // A log that is read later needs no more.
 const LOGGED_EVERY_MS = 60_000;

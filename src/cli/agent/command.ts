@@ -15,13 +15,12 @@ import { HomeApiListener } from "../../tunnel/home-api-listener.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { listenAddress, withGlobals } from "../shared/input.ts";
+import { flagRules, listenAddress, withGlobals } from "../shared/input.ts";
 import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 import type { Connection } from "../shared/session.ts";
-import { ensureCertificate, hubClient } from "./certificate.ts";
-import { AgentState } from "./state.ts";
+import { AgentState, ensureCertificate, hubClient } from "./state.ts";
 
 const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 // Costs nothing while the certificate is good, and a clock may be set at any time.
@@ -52,9 +51,7 @@ export const command: Equip = equipped({
     homeApiListen: listenAddress.optional(),
     homeApiService: z.string().min(1).optional(),
     logLevel,
-  }).refine(({ homeApiListen, homeApiService }) => (homeApiListen === undefined) === (homeApiService === undefined), {
-    error: "--home-api-listen and --home-api-service go together: write both or neither",
-  }),
+  }).superRefine(flagRules({ needs: { homeApiListen: "homeApiService", homeApiService: "homeApiListen" } })),
   run: async (options, session) => {
     const { env, signal } = session;
     const log = createLogger({ level: options.logLevel });

@@ -1,10 +1,15 @@
 import type { Argument, Command, Option } from "commander";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { namespaces, type Resource, services } from "../../kube/resources.ts";
 import type { CommandEntry } from "../shared/command.ts";
+import type { OutputFormat } from "../shared/output.ts";
 import type { Session } from "../shared/session.ts";
-import { readNames, type ValueKind } from "./names.ts";
-import { readLine, type WrittenLine } from "./written-line.ts";
+import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
+import { WORKLOAD_RESOURCES } from "../simulation/workloads.ts";
 
-export interface CompletionWord {
+interface CompletionWord {
   readonly word: string;
   readonly description: string;
 }
@@ -74,4 +79,72 @@ async function values(
     // The user goes on writing without candidates.
     return [];
   }
+}
+
+interface WrittenLine {
+  readonly plain: readonly string[];
+  readonly flags: ReadonlyMap<string, string>;
+  /** The flag whose value comes next. */
+  readonly open: Option | undefined;
+}
+
+/** Reads the words of a command line. An unknown flag counts as one without a value. */
+export function readLine(words: readonly string[], options: readonly Option[]): WrittenLine {
+  const plain: string[] = [];
+  const flags = new Map<string, string>();
+  let open: Option | undefined;
+  for (const word of words) {
+    const [written = "", value] = word.startsWith("--") ? word.split(/=(.*)/s, 2) : [word];
+    const option = options.find(({ short, long }) => written === short || written === long);
+    if (open !== undefined) {
+      flags.set(open.long ?? "", word);
+      open = undefined;
+    } else if (!word.startsWith("-") || word === "-") plain.push(word);
+    else if (value !== undefined) flags.set(written, value);
+    else if (option?.required === true) open = option;
+  }
+  return { plain, flags, open };
+}
+
+/** A kind of names. `ofKind`: objects of the kind that the argument before names. */
+type ValueKind = "member" | "namespace" | "kind" | "ofKind" | "format";
+
+const FORMATS: readonly OutputFormat[] = ["wide", "json", "yaml"];
+
+// The user goes on writing meanwhile.
+const TIMEOUT_MS = 3_000;
+const MOST = 500;
+
+/** Reads the names of a kind, with the kubeconfig and context of the line. Rejects with KubeError. */
+async function readNames(kind: ValueKind, { flags, plain }: WrittenLine, session: Session): Promise<string[]> {
+  const choice = { kubeconfig: flags.get("--kubeconfig"), context: flags.get("--context") };
+  if (kind === "kind") return [...SUBJECT_NAMES];
+  if (kind === "format") return [...FORMATS, ...(plain[0] === "get" ? ["name"] : [])];
+  const { client, namespace } = await session.connect(choice, "host");
+  if (kind === "member") return await list(client, clusters, session.signal);
+  if (kind === "namespace") return await list(client, namespaces, session.signal);
+  const subject = subjectOf(plain[1] ?? "");
+  if (subject === undefined) return [];
+  return await list(
+    client,
+    subject === "Service" ? services : WORKLOAD_RESOURCES[subject],
+    session.signal,
+    flags.get("--namespace") ?? namespace,
+  );
+}
+
+async function list(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  signal: AbortSignal,
+  namespace?: string,
+): Promise<string[]> {
+  const { items } = await client.list(resource, {
+    limit: MOST,
+    timeoutMs: TIMEOUT_MS,
+    dropManagedFields: true,
+    signal,
+    ...(namespace === undefined ? {} : { namespace }),
+  });
+  return items.map(({ metadata }) => metadata.name);
 }

@@ -24,10 +24,17 @@ import { Hub } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
-import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
+import {
+  duration,
+  flagRules,
+  homeApiServer,
+  listenAddress,
+  SHARDS_FLAG,
+  shards,
+  withGlobals,
+} from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
-import { SHARDS_FLAG, shards } from "../shared/shards.ts";
 import { openTraces, tracedRequests } from "../shared/traces.ts";
 
 export interface KubeletInput {
@@ -220,23 +227,12 @@ export const command: Equip = equipped({
     notPlacedReason: z.enum(NOT_PLACED_REASONS).default("NotPlaced"),
     shards: shards.default(1),
     logLevel,
-  })
-    .refine(
-      ({ kubeletCertFile, kubeletKeyFile }) => (kubeletCertFile === undefined) === (kubeletKeyFile === undefined),
-      {
-        error: "--kubelet-cert-file and --kubelet-key-file go together: write both or neither",
-      },
-    )
-    .refine(
-      ({ kubeletCertFile, kubeletCertificateSigner }) =>
-        kubeletCertFile === undefined || kubeletCertificateSigner === undefined,
-      {
-        error: "--kubelet-certificate-signer and --kubelet-cert-file are two certificates: write one of them",
-      },
-    )
-    .refine(({ hubListen, hubService }) => hubListen !== undefined || hubService === undefined, {
-      error: "--hub-service is for --hub-listen: write both, or leave it out",
+  }).superRefine(
+    flagRules({
+      needs: { kubeletCertFile: "kubeletKeyFile", kubeletKeyFile: "kubeletCertFile", hubService: "hubListen" },
+      excludes: { kubeletCertificateSigner: "kubeletCertFile" },
     }),
+  ),
   run: async (options, { env, signal }) => {
     const log = createLogger({ level: options.logLevel });
     const kubelet = kubeletOf(options, env);

@@ -12,12 +12,44 @@ import {
 import { parseOverrides } from "../../api/overrides.ts";
 import { privilegeProblems } from "../../pods/overrides.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { divideWish } from "./division.ts";
 import { COUNTS, countsPath, type Treatment, templatePath, treatmentOf } from "./kinds.ts";
-import type { Numbers, Wish } from "./model.ts";
-import { translate, translateWhole, type WrittenOverride } from "./patches.ts";
-import { placementAnnotations } from "./placement.ts";
+import { type ObjectOverride, translate, translateWhole, type WrittenOverride } from "./patches.ts";
+import { type ChosenClusters, placementAnnotations } from "./placement.ts";
 import { type ConversionReport, type Gap, noDifference } from "./report.ts";
+
+/** A cluster's share, as in `legation.dev/scheduling-preferences`. */
+interface Share {
+  readonly weight?: number | undefined;
+  readonly minReplicas?: number | undefined;
+  readonly maxReplicas?: number | undefined;
+}
+
+/** How many pods each cluster has: the whole number each, or a part of it. */
+export type Counts =
+  | { readonly how: "each" }
+  | {
+      readonly how: "divided";
+      /** Numbers for all clusters together that replace the object's own. */
+      readonly totals?: Readonly<Record<string, number>>;
+      /** Absent: by the room of clusters. */
+      readonly preferences?: { readonly rebalance?: boolean; readonly clusters: Readonly<Record<string, Share>> };
+    };
+
+/** An ordinary object, and where and how another project has it run. */
+interface Wish {
+  readonly object: WrittenObject;
+  /** The name of the foreign object in findings. */
+  readonly source: string;
+  /** Choices of clusters, an earlier one preferred. Empty: any cluster. */
+  readonly choices: readonly ChosenClusters[];
+  readonly counts: Counts;
+  readonly overrides: readonly ObjectOverride[];
+  /** The fields of the foreign object by which copies stay when the object is deleted, and take over a member's own. */
+  readonly orphan?: string | undefined;
+  readonly adopt?: string | undefined;
+}
+
+type Numbers = Readonly<Record<string, number>>;
 
 /** Returns the object with Legation's annotations. Undefined if it cannot go to members. */
 export function annotate(wish: Wish, report: ConversionReport): WrittenObject | undefined {
@@ -177,24 +209,134 @@ function withAnnotations(
   const { [OVERRIDES_ANNOTATION]: _, ...others } = annotations;
   // Overrides were checked one by one.
   const judged = treatmentOf(object).treatment === "whole" ? others : annotations;
-  const kept = withoutRefused(annotations, judged, report.about(source));
-  const path =
-    object.kind === "CronJob" ? ["spec", "jobTemplate", "metadata", "annotations"] : ["metadata", "annotations"];
-  const before = valueAt(object, path);
-  return setAt(object, path, { ...(isJsonObject(before) ? before : {}), ...kept });
-}
-
-/** Returns annotations without those that Legation would refuse by the `judged` ones. Tells of each. */
-export function withoutRefused(
-  annotations: Readonly<Record<string, string>>,
-  judged: Readonly<Record<string, string>>,
-  gap: Gap,
-): Record<string, string> {
   const parsed = parsePlacement(judged);
   const problems = parsed.ok ? [] : parsed.problems;
   for (const { key, message } of problems) {
-    gap(key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
+    report.about(source)(key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
   }
-  const isRefused = (key: string): boolean => problems.some((problem) => problem.key === key);
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !isRefused(key)));
+  const kept = Object.entries(annotations).filter(([key]) => !problems.some((problem) => problem.key === key));
+  const path =
+    object.kind === "CronJob" ? ["spec", "jobTemplate", "metadata", "annotations"] : ["metadata", "annotations"];
+  const before = valueAt(object, path);
+  return setAt(object, path, { ...(isJsonObject(before) ? before : {}), ...Object.fromEntries(kept) });
+}
+
+/** The object's fields with numbers of pods. */
+interface Dividing {
+  readonly path: readonly string[];
+  readonly fields: readonly string[];
+  /** Numbers of single clusters. */
+  readonly numbers: ReadonlyMap<string, Numbers>;
+  readonly treatment: Treatment;
+}
+
+interface Division {
+  readonly totals: Numbers;
+  readonly preferences?: object;
+}
+
+function divideWish(wish: Wish, dividing: Dividing, gap: Gap): Division {
+  const { counts, choices } = wish;
+  const { path, fields, numbers } = dividing;
+  if (counts.how === "divided") {
+    const { totals, preferences } = counts;
+    // KubeFed's preferences replace the numbers of overrides.
+    if (numbers.size > 0 && totals === undefined) {
+      gap(
+        "overrides",
+        `numbers of pods beside a division of ${fields[0]}`,
+        "write minReplicas and maxReplicas in scheduling-preferences",
+      );
+    }
+    const all = totals ?? {};
+    return preferences === undefined ? { totals: all } : dividedBy(preferences, all, wish, dividing, gap);
+  }
+  const [choice = {}] = choices;
+  const names =
+    choices.length === 1 && choice.labels === undefined
+      ? choice.names?.filter((name) => choice.excluded?.includes(name) !== true)
+      : undefined;
+  const own = ownNumbers(wish.object, path, fields);
+  if (names === undefined) {
+    const [main = "pods"] = fields;
+    gap(
+      [...path, main].join("."),
+      `every selected cluster had ${own[main] ?? 1} of them; now they are as many in all`,
+      `write the sum of all clusters in ${[...path, main].join(".")}`,
+    );
+    for (const name of numbers.keys())
+      gap("overrides", `another number in ${name}`, "write scheduling-preferences by name");
+    return dividing.treatment === "pods" && wish.object.kind !== "Pod"
+      ? { totals: {}, preferences: { clusters: { "*": { weight: 1 } } } }
+      : { totals: {} };
+  }
+  return sumOf(names, own, wish, dividing, gap);
+}
+
+/** Every named cluster had its own number: the object gets the sum, divided in that proportion. */
+function sumOf(names: readonly string[], own: Numbers, wish: Wish, dividing: Dividing, gap: Gap): Division {
+  const { object } = wish;
+  const each = names.map((name) => ({ name, numbers: { ...own, ...dividing.numbers.get(name) } }));
+  if (object.kind === "Pod") {
+    if (names.length > 1)
+      gap(
+        "placement",
+        `a pod ran in each of ${names.join(", ")}; now one runs in one of them`,
+        "write a Deployment, or a pod per member",
+      );
+    return { totals: {} };
+  }
+  const totals = Object.fromEntries(
+    dividing.fields.flatMap((field) => {
+      const given = each.map(({ numbers }) => numbers[field]).filter((value) => value !== undefined);
+      return given.length === 0 ? [] : [[field, given.reduce((sum, value) => sum + value, 0)]];
+    }),
+  );
+  if (names.length === 1) return dividing.numbers.size === 0 ? { totals: {} } : { totals };
+  const main = dividing.fields.findLast((field) => totals[field] !== undefined) ?? "";
+  const clusters = Object.fromEntries(each.map(({ name, numbers }) => [name, { weight: numbers[main] ?? 1 }]));
+  if (object.kind === "StatefulSet") {
+    gap(
+      "template",
+      `each of ${names.join(", ")} had pods ${object.metadata.name}-0, -1 …; now the numbers of all pods differ`,
+      "check what relies on them",
+    );
+  }
+  return dividedBy({ clusters }, totals, wish, dividing, gap);
+}
+
+function dividedBy(
+  preferences: NonNullable<Extract<Counts, { how: "divided" }>["preferences"]>,
+  totals: Numbers,
+  { object, counts }: Wish,
+  { path, treatment }: Dividing,
+  gap: Gap,
+): Division {
+  if (treatment === "pods") return { totals, preferences };
+  const { rebalance, ...others } = preferences;
+  const job = path.join(".");
+  const undivided = { totals: counts.how === "divided" ? totals : {} };
+  if (valueAt(object, [...path, "completionMode"]) === "Indexed") {
+    gap(`${job}.completionMode`, "an Indexed Job is not divided, and goes to one member", "write a Job per member");
+    return undivided;
+  }
+  if ((totals.completions ?? valueAt(object, [...path, "completions"])) === undefined) {
+    gap(
+      `${job}.completions`,
+      "a Job without them is not divided, and goes to one member",
+      "write completions, or a Job per member",
+    );
+    return undivided;
+  }
+  if (rebalance === true) gap("spec.rebalance", "completions never move to another member", "nothing: it is left out");
+  return { totals, preferences: others };
+}
+
+function ownNumbers(object: WrittenObject, path: readonly string[], fields: readonly string[]): Numbers {
+  const numbers = fields.map((field) => [field, valueAt(object, [...path, field])] as const);
+  const defaults = fields.filter((field) => field !== "completions").map((field) => [field, 1] as const);
+  return Object.fromEntries([
+    ...defaults,
+    ...numbers.filter((entry): entry is [string, number] => typeof entry[1] === "number"),
+  ]);
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setAt, valueAt } from "../../api/json.ts";
 import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { annotate } from "./annotate.ts";
+import { annotate, type Counts } from "./annotate.ts";
 import { KarmadaOverrides } from "./karmada-overrides.ts";
 import {
   affinity,
@@ -15,7 +15,6 @@ import {
   resourceSelector,
 } from "./karmada-policies.ts";
 import { treatmentOf } from "./kinds.ts";
-import type { Counts } from "./model.ts";
 import type { ObjectOverride } from "./patches.ts";
 import type { ChosenClusters } from "./placement.ts";
 import { type ConversionReport, type Gap, nameOf } from "./report.ts";

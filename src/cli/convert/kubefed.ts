@@ -4,9 +4,8 @@ import { isJsonObject, setAt } from "../../api/json.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { labelSelectorSchema } from "../../api/label-expressions.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import { annotate } from "./annotate.ts";
+import { annotate, type Counts } from "./annotate.ts";
 import { apiVersionOfKind } from "./kinds.ts";
-import type { Counts } from "./model.ts";
 import { type ChosenClusters, placementAnnotations } from "./placement.ts";
 import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 

@@ -5,7 +5,8 @@ import { events, kindName } from "../../kube/resources.ts";
 import type { TablePage } from "../../kube/tables.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
-import { type ReadRequest, type StartedList, startReadings } from "../multicluster/lists.ts";
+import { fanOut } from "../multicluster/fan-out.ts";
+import { type ReadRequest, type StartedList, startReading } from "../multicluster/lists.ts";
 import {
   objectArguments,
   READING_FLAGS,
@@ -13,11 +14,11 @@ import {
   requireNamed,
   requireShown,
 } from "../multicluster/reading-flags.ts";
-import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped } from "../shared/command.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { refusing, withGlobals } from "../shared/input.ts";
 import type { Session } from "../shared/session.ts";
+import { typeQueries } from "../shared/type-names.ts";
 import { descriptionOf } from "./text.ts";
 
 const EXAMPLE = "pods or deployments.apps";
@@ -49,8 +50,9 @@ export const command: Equip = equipped({
     const clusters = await openClusters(client, options.clusters, { choice: options, session, namespace });
     const request: ReadRequest = { queries, namespace, labelSelector, includeObject: "Object", timeoutMs };
     const gaps = new Gaps((line) => session.terminal.progress(line));
-    const context = { gaps, clock: realClock, signal: session.signal };
-    const answers = await Promise.all(startReadings(clusters, request, context));
+    const context = { gaps, signal: session.signal };
+    const readings = fanOut(clusters, realClock, (cluster) => startReading(cluster, request, context));
+    const answers = await Promise.all(readings);
     let isFirst = true;
     for (const { cluster, lists } of answers) {
       for (const list of lists) {

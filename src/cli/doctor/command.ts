@@ -5,7 +5,7 @@ import { type ServicePath, servicePathGroups } from "../explain/installation/ser
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { commaList, duration, memberName, readText, refusing, withGlobals } from "../shared/input.ts";
+import { commaList, duration, flagRules, memberName, readText, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { BIND_VIEWER } from "../shared/reading.ts";
@@ -45,10 +45,7 @@ export const command: Equip = equipped({
     members: memberList.optional(),
     service: servicePath.optional(),
     timeout: duration.default(10_000),
-  }).superRefine(({ members, service }, context) => {
-    if (members !== undefined && service !== undefined)
-      refusing(context)("members", "checks members, and --service one path; leave one out");
-  }),
+  }).superRefine(flagRules({ excludes: { members: "service" } })),
   working: "checking",
   run: async ({ members, service, timeout: timeoutMs, ...options }, session) => {
     const { terminal, signal } = session;

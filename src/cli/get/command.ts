@@ -3,7 +3,8 @@ import { counted } from "../../api/wording.ts";
 import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
-import { type ClusterAnswer, type ReadRequest, startReadings } from "../multicluster/lists.ts";
+import { fanOut } from "../multicluster/fan-out.ts";
+import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
 import {
   objectArguments,
   READING_FLAGS,
@@ -11,13 +12,13 @@ import {
   requireNamed,
   requireShown,
 } from "../multicluster/reading-flags.ts";
-import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { refusing, toggle, withFormats } from "../shared/input.ts";
 import { formatOf, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import { typeQueries } from "../shared/type-names.ts";
 import { documentPrinter, type ListPrinter, listPrinter, namePrinter } from "./printers.ts";
 import { type ShowContext, showLists } from "./show.ts";
 import { TablePrinter } from "./table-printer.ts";
@@ -128,7 +129,7 @@ interface GetContext extends ShowContext {
 }
 
 async function showAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {
-  const answers = startReadings(clusters, request, context);
+  const answers = fanOut(clusters, context.clock, (cluster) => startReading(cluster, request, context));
   const shown = await showLists(answers, context);
   context.printer.end?.();
   requireNamed(await Promise.all(answers));
@@ -142,7 +143,7 @@ async function watchAll(clusters: readonly ReadCluster[], request: ReadRequest, 
   const mark = (line: string): void => terminal.progress(terminal.paintProgress("yellow", line));
   const failed = new AbortController();
   const signal = AbortSignal.any([context.signal, failed.signal]);
-  const answers = startReadings(clusters, request, context);
+  const answers = fanOut(clusters, context.clock, (cluster) => startReading(cluster, request, context));
   const watches = clusters.map((cluster) => ({
     cluster: cluster.name,
     shown: Promise.withResolvers<ClusterAnswer>(),

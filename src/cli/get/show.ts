@@ -3,7 +3,8 @@ import { isKubeError } from "../../kube/errors.ts";
 import { kindName } from "../../kube/resources.ts";
 import type { TableColumn, TablePage } from "../../kube/tables.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { ANSWER_PATIENCE_MS, type ClusterAnswer, type StartedList } from "../multicluster/lists.ts";
+import { ANSWER_PATIENCE_MS } from "../multicluster/fan-out.ts";
+import type { ClusterAnswer, StartedList } from "../multicluster/lists.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import type { ListPrinter } from "./printers.ts";
 

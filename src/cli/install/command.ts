@@ -5,12 +5,11 @@ import { MOST_SHARDS } from "../../api/shards.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { readText, refusing, toggle, withGlobals } from "../shared/input.ts";
+import { flagRules, readText, shards, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests, withParts } from "../shared/manifests.ts";
-import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
+import { typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
-import { shards } from "../shared/shards.ts";
 import type { AppliedManifest } from "./apply.ts";
 import { allowTypes, type InstallContext, install } from "./install.ts";
 import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
@@ -56,12 +55,6 @@ const input = withGlobals({
   definitions: toggle,
 });
 type InstallInput = z.output<typeof input>;
-
-function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
-  if (image === undefined || webhookUrl === undefined) return;
-  refusing(context)("image", "is for a webhook and a controller in the cluster");
-  refusing(context)("webhookUrl", "has them run outside: leave one of the two out");
-}
 
 function allowsTypesAlone({
   types,
@@ -117,12 +110,12 @@ export const command: Equip = equipped({
     "install --types certificates.cert-manager.io": "again, so that members may get Certificates",
     install: "again: what is missing or changed is put right, and your image and address stay",
   },
-  input: input
-    .superRefine(refuseBoth)
-    .refine(({ access, accessAddress: address }) => access || address === undefined, {
-      error: "--access-address is for --access: write both, or leave it out",
-    })
-    .superRefine(refuseDefinitionsAlone),
+  input: input.superRefine(
+    flagRules({
+      needs: { accessAddress: "access", definitions: "types" },
+      excludes: { image: "webhookUrl" },
+    }),
+  ),
   working: "installing",
   run: async (options, session) => {
     const { terminal, signal } = session;

@@ -3,7 +3,7 @@ import { type DelegatedTypeSpec, delegatedTypeSchema } from "../../api/delegated
 import { AGGREGATE_TO_CONTROLLER_LABEL, MANAGED_BY, MANAGED_BY_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
-import { role } from "../member/rbac.ts";
+import { role } from "../member/access.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import { DEFINITION_SOURCE_VERBS, definitionRule, SOURCE_VERBS } from "../shared/named-types.ts";
 

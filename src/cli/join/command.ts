@@ -6,9 +6,9 @@ import { networkOrNone } from "../../api/cluster.ts";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHost } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { duration, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
+import { duration, flagRules, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests } from "../shared/manifests.ts";
-import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
+import { typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { hostContext } from "../shared/session.ts";
 import { loadMemberRole } from "./grant-access.ts";
@@ -116,31 +116,19 @@ export const command: Equip = equipped({
       path: ["memberKubeconfig"],
       error: "is missing; write --member-kubeconfig FILE, or --agent for a member that is not at hand",
     })
-    .refine(
-      ({ agent, hubAddress: address, agentImage }) => agent || (address === undefined && agentImage === undefined),
-      {
-        error: "--hub-address and --agent-image are for --agent: write that, too, or leave them out",
-      },
-    )
-    .refine(({ agent, memberServer }) => !agent || memberServer === undefined, {
-      error: "--member-server is the member's address, and with --agent the host connects to none: write one of them",
-    })
-    .refine(({ agent, homeApiThroughAgent }) => agent || !homeApiThroughAgent, {
-      error: "--home-api-through-agent is for --agent: write that, too, or --home-api-server for a direct way",
-    })
-    .refine(({ homeApiThroughAgent, homeApiServer: server }) => !homeApiThroughAgent || server === undefined, {
-      error: "--home-api-through-agent and --home-api-server are two ways to the host's API server: write one of them",
-    })
-    .refine(({ access, accessPrefix: prefix }) => access || prefix === undefined, {
-      error: "--access-prefix is for --access: write both, or leave it out",
-    })
-    .refine(({ access, removeAccess }) => !access || !removeAccess, {
-      error: "--access and --remove-access exclude each other: write one of them",
-    })
-    .refine(({ memberKubeconfig, types }) => memberKubeconfig !== undefined || types.length === 0, {
-      error: "--types are looked up in the member: write --member-kubeconfig FILE, too",
-    })
-    .superRefine(refuseDefinitionsAlone),
+    .superRefine(
+      flagRules({
+        needs: {
+          hubAddress: "agent",
+          agentImage: "agent",
+          homeApiThroughAgent: "agent",
+          accessPrefix: "access",
+          types: "memberKubeconfig",
+          definitions: "types",
+        },
+        excludes: { memberServer: "agent", homeApiThroughAgent: "homeApiServer", removeAccess: "access" },
+      }),
+    ),
   working: "joining",
   run: async (options, session) => {
     const { terminal, signal } = session;

@@ -9,14 +9,19 @@ import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { removeAccessAccount, removeAccessCredentials, storedAccess } from "../member/user-access.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
+import { readVersion } from "../shared/reading.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
-import { accessAccountObjects, type ImpersonationRules, impersonationOf, readImpersonation } from "./access-account.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer, memberAddress, storeAccessCredentials } from "./credentials.ts";
-import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
-import { typeObjects } from "./grant-types.ts";
+import { grantAccess, objectsInMember, systemNamespace } from "./grant-access.ts";
 import { type PreparedAgent, prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
-import { impersonatingToken, impersonationRefused } from "./user-access.ts";
+import {
+  accessAccountObjects,
+  type ImpersonationRules,
+  impersonatingToken,
+  impersonationOf,
+  impersonationRefused,
+} from "./user-access.ts";
 import { type JoinContext, type JoinOptions, type ValidHost, validateHost, validateJoin } from "./validate.ts";
 
 /** Joins a member, anew or again. Writes the host last: a failed join leaves it as it was. Resolves to the Ready Cluster. */
@@ -38,8 +43,8 @@ export async function joinByKubeconfig(options: JoinOptions, context: JoinContex
       const account = { hostId, hostName, cluster: name };
       return grantAccess(account, { types, definitions: options.definitions, further }, context);
     };
-    const impersonation = access === undefined ? "any" : await readImpersonation(context.member.client, signal);
-    await grant(impersonation);
+    const impersonation = access && impersonationOf(await readVersion(context.member.client, { signal }));
+    await grant(impersonation ?? "any");
     const ofAccess = access && { hostId, cluster: name, prefix: access.prefix };
     let token = ofAccess && (await impersonatingToken(ofAccess, context));
     if (ofAccess !== undefined && token === undefined) {
@@ -111,18 +116,14 @@ export async function joinByManifest(
         "`legation join --remove-access --member-kubeconfig FILE`, or until an administrator of the member deletes them",
     );
   }
-  const { role, user, binding } = accessObjects(context.role, { hostId, hostName, cluster: name });
-  return [
-    systemNamespace,
-    role,
-    user,
-    binding,
-    ...typeObjects({ types: [], definitions: false }, { hostId, metadata: role.metadata }),
-    ...(access === undefined
-      ? []
-      : accessAccountObjects(hostId, impersonationOf(joined?.status?.version), role.metadata)),
-    ...prepared.objects,
-  ];
+  const impersonation = impersonationOf(joined?.status?.version);
+  const further = ({ metadata }: Manifest): readonly Manifest[] => {
+    const ofAccess = access === undefined ? [] : accessAccountObjects(hostId, impersonation, metadata);
+    return [...ofAccess, ...prepared.objects];
+  };
+  const account = { hostId, hostName, cluster: name };
+  const { role, owned } = objectsInMember(context.role, account, { types: [], definitions: false, further });
+  return [systemNamespace, role, ...owned];
 }
 
 type AgentJoin = JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> };

@@ -6,7 +6,9 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { ignoring } from "../../kube/errors.ts";
 import { namespaces } from "../../kube/resources.ts";
 import { requestToken } from "../../kube/service-account-token.ts";
+import { role, roleBinding } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
+import type { Manifest } from "../shared/manifests.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 import { withNewRights } from "../shared/wait.ts";
 
@@ -61,4 +63,52 @@ export function impersonationRefused(cluster: string): Failure {
     problem: "the member's API server refuses impersonation by the new account, though its ClusterRole permits it",
     remedy: "look for an authorization webhook of the member that denies it, or join without --access",
   });
+}
+
+const AUTHENTICATION_GROUP = "authentication.k8s.io";
+const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const HTTP_VERBS = ["get", "head", "post", "put", "patch", "delete", "options"];
+
+/** How a member's API server checks impersonation: `constrained` (KEP-5284) refuses system:masters, service accounts and nodes. */
+export type ImpersonationRules = "constrained" | "any";
+
+const IMPERSONATION_RULES: Readonly<Record<ImpersonationRules, readonly object[]>> = {
+  // RBAC has no pattern for `userextras/KEY`, so all resources of the group are named.
+  constrained: [
+    { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate:user-info"] },
+    { apiGroups: ["*"], resources: ["*"], verbs: VERBS.map((verb) => `impersonate-on:user-info:${verb}`) },
+    { nonResourceURLs: ["*"], verbs: HTTP_VERBS.map((verb) => `impersonate-on:user-info:${verb}`) },
+  ],
+  any: [
+    { apiGroups: [""], resources: ["users", "groups"], verbs: ["impersonate"] },
+    { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate"] },
+  ],
+};
+
+/** Returns the account in a member by which `legation access` acts for users: it may impersonate, and renew its token. */
+export function accessAccountObjects(
+  hostId: string,
+  impersonation: ImpersonationRules,
+  { labels, annotations }: Manifest["metadata"],
+): readonly Manifest[] {
+  const name = accessAccountName(hostId);
+  const metadata = { name, labels, annotations };
+  const inNamespace = { ...metadata, namespace: SYSTEM_NAMESPACE };
+  const renewal = { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] };
+  return [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: inNamespace },
+    role("ClusterRole", metadata, IMPERSONATION_RULES[impersonation]),
+    roleBinding("ClusterRole", metadata),
+    role("Role", inNamespace, [renewal]),
+    roleBinding("Role", inNamespace),
+  ];
+}
+
+// KEP-5284 is on by default from here.
+const CONSTRAINED_SINCE_MINOR = 36;
+
+/** Returns how an API server of this version checks impersonation by default. */
+export function impersonationOf(version: string | undefined): ImpersonationRules {
+  const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version ?? "") ?? [];
+  return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
 }

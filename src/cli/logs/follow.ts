@@ -1,7 +1,7 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
 import { isFinished } from "../../whole/jobs/kind.ts";
+import { fanOut } from "../multicluster/fan-out.ts";
 import { asksForSeveralPods } from "./containers.ts";
 import { FollowedCluster, StreamSlots } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
@@ -15,7 +15,6 @@ export interface FollowContext extends LogOutput {
   readonly host: LogSource;
   /** Opens one of `placesOf`. Rejects with `Failure`. */
   readonly open: (place: string) => Promise<LogSource>;
-  readonly clock: Clock;
 }
 
 /** Prints the logs of a Job in all its clusters as they grow, until the Job is over and they are all read. */
@@ -35,7 +34,7 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
     const source = await openOrTell(place, open, gaps);
     if (source === undefined) return undefined;
     const cluster = new FollowedCluster(source, job, options, { ...context, places, onPod });
-    cluster.start();
+    void cluster.start();
     return cluster;
   };
   const see = (seen: Stored<Job>): void => {
@@ -89,7 +88,7 @@ export async function followPods(
   const all = { ...context, places, onPod: () => undefined };
   const clusters = sources.map((source) => new FollowedCluster(source, selection, options, all));
   try {
-    for (const cluster of clusters) cluster.start();
+    void fanOut(clusters, context.clock, (cluster) => cluster.start());
     await Promise.all(clusters.map((cluster) => cluster.finish()));
   } finally {
     await Promise.all(clusters.map((cluster) => cluster.stop()));

@@ -2,7 +2,6 @@ import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { chosenContainers, type LogState, logStateOf } from "./containers.ts";
@@ -45,7 +44,6 @@ export class StreamSlots {
 }
 
 export interface FollowedClusterContext extends LogOutput {
-  readonly clock: Clock;
   readonly places: StreamSlots;
   readonly onPod: (uid: string) => void;
 }
@@ -112,9 +110,12 @@ export class FollowedCluster {
     this.#runs = runs;
   }
 
-  start(): void {
+  /** Resolves once the selected pods were listed, or it is stopped. */
+  async start(): Promise<void> {
+    if (this.#signal.aborted) return;
     if (!("metadata" in this.#target)) this.#watchPods(this.#target, undefined);
     this.#runs?.start();
+    await this.#podWatch?.reflector.whenSynced(this.#signal).catch(() => undefined);
   }
 
   /** Resolves once every log is read to its end: of selected pods, or of the host's Job after it is over. */

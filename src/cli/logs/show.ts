@@ -3,6 +3,8 @@ import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { fanOut } from "../multicluster/fan-out.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { type ContainerChoice, chosenContainers, containerNames, logStateOf, whyNoLog } from "./containers.ts";
 import { type LinePrinter, LineReader } from "./lines.ts";
@@ -18,6 +20,7 @@ export interface LogOptions extends ContainerChoice {
 export interface LogOutput {
   readonly printer: LinePrinter;
   readonly gaps: Gaps;
+  readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
@@ -93,7 +96,7 @@ export async function podsOfJob(
   sources: readonly LogSource[],
   output: LogOutput,
 ): Promise<readonly FoundPod[]> {
-  const found = sources.map((source) =>
+  const found = fanOut(sources, output.clock, (source) =>
     podsIn(source, output, async () => {
       const here = await findJobIn(source, job, output.signal);
       if (here !== undefined) return listPodsOf(source, here, output.signal);
@@ -110,7 +113,10 @@ export async function selectedPods(
   sources: readonly LogSource[],
   output: LogOutput,
 ): Promise<readonly FoundPod[]> {
-  const found = sources.map((source) => podsIn(source, output, () => listSelected(source, selection, output.signal)));
+  const { clock, signal } = output;
+  const found = fanOut(sources, clock, (source) => {
+    return podsIn(source, output, () => listSelected(source, selection, signal));
+  });
   return (await Promise.all(found)).flat();
 }
 

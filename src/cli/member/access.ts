@@ -5,10 +5,30 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { clusterScoped, namespaced, type Resource, serviceAccounts } from "../../kube/resources.ts";
+import type { Manifest } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import type { HostContext } from "../shared/session.ts";
+
+const API_GROUP = "rbac.authorization.k8s.io";
+export const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
+type Kind = "ClusterRole" | "Role";
+
+export function role(kind: Kind, metadata: Manifest["metadata"], rules: readonly object[]): Manifest {
+  return { apiVersion: RBAC_VERSION, kind, metadata, rules };
+}
+
+/** Returns the binding that gives the role of its name to a service account of Legation's namespace. */
+export function roleBinding(kind: Kind, metadata: Manifest["metadata"], account: string = metadata.name): Manifest {
+  return {
+    apiVersion: RBAC_VERSION,
+    kind: `${kind}Binding`,
+    metadata,
+    roleRef: { apiGroup: API_GROUP, kind, name: metadata.name },
+    subjects: [{ kind: "ServiceAccount", name: account, namespace: SYSTEM_NAMESPACE }],
+  };
+}
 
 /** Returns the name of a host's service account, ClusterRole and ClusterRoleBinding in a member. Each host has its own. */
 export function hostAccountName(hostId: string): string {
@@ -57,7 +77,7 @@ interface Found {
 }
 
 /** A host's access in a member. A missing part is undefined. */
-export interface HostAccess {
+interface HostAccess {
   readonly role: Found | undefined;
   readonly binding: Found | undefined;
   readonly account: Found | undefined;

@@ -4,14 +4,12 @@ import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { PAGE_SIZE } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { atMost } from "../shared/at-most.ts";
 import { readServed, type ServedType } from "../shared/discovery.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { hiddenLine } from "../shared/hidden.ts";
 import { didYouMean } from "../shared/suggestion.ts";
+import { namesOfTypes, type TypeQuery, typesNamed } from "../shared/type-names.ts";
 import type { ReadCluster } from "./clusters.ts";
-import { namesOfTypes, type TypeQuery, typesNamed } from "./type-names.ts";
 
 export interface ReadRequest {
   readonly queries: readonly TypeQuery[];
@@ -48,30 +46,6 @@ export interface ClusterAnswer {
 /** Formats an object as in `ClusterAnswer.missing`. */
 export function namedObject(resource: Resource<KubeObject>, name: string): string {
   return `${kindName(resource)} ${JSON.stringify(name)}`;
-}
-
-// Members are reached through one API server, and each first page is kept until it is printed in turn.
-const CLUSTERS_AT_ONCE = 64;
-/** A cluster that has not answered by then stalls no other one: neither its reading nor its printing. */
-export const ANSWER_PATIENCE_MS = 2_000;
-
-/** Starts reading each cluster as `startReading` does, some at a time: one that answers, or is late, lets the next one begin. */
-export function startReadings(
-  clusters: readonly ReadCluster[],
-  request: ReadRequest,
-  context: Parameters<typeof startReading>[2] & { readonly clock: Clock },
-): Promise<ClusterAnswer>[] {
-  const answers = clusters.map((cluster) => ({ cluster, ...Promise.withResolvers<ClusterAnswer>() }));
-  void atMost(CLUSTERS_AT_ONCE, answers, async ({ cluster, promise, resolve }) => {
-    resolve(startReading(cluster, request, context));
-    const answered = new AbortController();
-    const isOver = promise.then(
-      () => answered.abort(),
-      () => answered.abort(),
-    );
-    await Promise.race([isOver, context.clock.sleep(ANSWER_PATIENCE_MS, answered.signal).catch(() => undefined)]);
-  });
-  return answers.map(({ promise }) => promise);
 }
 
 /** Finds the types in a cluster, and reads the first page of each. Tells of what fails. Rejects only when the signal fires. */

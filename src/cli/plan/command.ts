@@ -4,7 +4,7 @@ import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { manifestPaths, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
-import { checkHasWork, readPlan } from "./read-plan.ts";
+import { checkHasWork, readPlan } from "./plan.ts";
 import { planText, shortfallOf } from "./text.ts";
 import { isWholeObject } from "./whole.ts";
 

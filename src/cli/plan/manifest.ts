@@ -20,10 +20,9 @@ import { type FollowedObjects, followedBy } from "../../scheduling/followed-obje
 import type { ClaimsByNamespace, ClaimTemplate } from "../../simulation/claims.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { readable } from "../shared/reading.ts";
-import { writtenClaim } from "../simulation/claims.ts";
 import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
 import { readClaims, readWorkloadObject } from "../simulation/host-state.ts";
-import { podsOf, type WorkloadPods, workloadKind } from "../simulation/workloads.ts";
+import { podsOf, type WorkloadPods, workloadKind, writtenClaim } from "../simulation/workloads.ts";
 
 export interface WrittenWorkload extends NamedWorkload {
   readonly object: WrittenObject;

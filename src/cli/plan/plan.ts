@@ -1,17 +1,93 @@
+import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
+import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { type ServiceObject, selects } from "../../copies/services.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { followedObjects } from "../../scheduling/followed-objects.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
 import type { Declined } from "../../whole/type.ts";
-import { among } from "../simulation/host-state.ts";
-import type { WrittenWorkload } from "./manifest.ts";
-import { dividedServices } from "./networks.ts";
+import { listDelegatedTypes } from "../shared/delegated-types.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { Failure } from "../shared/failure.ts";
+import { hiddenLine, ofViewers } from "../shared/hidden.ts";
+import { asViewer, readable } from "../shared/reading.ts";
+import { among, readHost } from "../simulation/host-state.ts";
+import { workloadKind } from "../simulation/workloads.ts";
+import { type DryRunAnswer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
+import { readManifestState, type WrittenWorkload, workloadsOf } from "./manifest.ts";
+import { planNamespaces } from "./namespaces.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
-import { placeWhole, type ReviewedWhole } from "./whole.ts";
+import {
+  checkExpressions,
+  isWholeObject,
+  type ObjectReviewInput,
+  placeWhole,
+  type ReviewedWhole,
+  reviewObject,
+} from "./whole.ts";
 
-export interface PlanInput extends ReviewInput {
+/** Throws `Failure` for a manifest without pods and whole objects. `source` names it. */
+export function checkHasWork(objects: readonly WrittenObject[], source: string): void {
+  if (objects.some((object) => isWholeObject(object) || workloadKind(object) !== undefined)) return;
+  throw new Failure("failure", {
+    object: source,
+    problem:
+      "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan, and nothing with legation.dev/whole",
+    remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
+  });
+}
+
+/** Plans a manifest in the host's present state. `namespace`: of objects that name none. Rejects with `Failure` or KubeError. */
+export async function readPlan(
+  client: ClusterClient,
+  objects: readonly WrittenObject[],
+  { namespace, signal }: { readonly namespace: string; readonly signal: AbortSignal },
+): Promise<Plan> {
+  for (const object of objects) checkExpressions(object);
+  const whole = objects.filter(isWholeObject);
+  const workloads = workloadsOf(objects, namespace);
+  const written = objects.filter(({ apiVersion, kind }) => apiVersion === "v1" && kind === "Namespace");
+  const own = new Set([
+    ...workloads.map((workload) => workload.namespace),
+    ...whole.map(({ metadata }) => metadata.namespace ?? namespace),
+    ...written.flatMap(({ metadata }) => metadata.name ?? []),
+  ]);
+  const types =
+    whole.length > 0
+      ? await asViewer(listDelegatedTypes(client, signal))
+      : await readable(listDelegatedTypes(client, signal));
+  const followed = (types ?? []).flatMap((type) => followedObjects(type) ?? []);
+  const [{ host, hidden }, found] = await Promise.all([
+    asViewer(readHost(client, [...own], signal), WITHOUT_WHICH),
+    asViewer(readManifestState(client, objects, workloads, { current: namespace, followed, signal })),
+  ]);
+  const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
+    dryRunNamespace(client, one, isNew, signal),
+  );
+  const ask = (pod: Pod): Promise<DryRunAnswer<Stored<Pod>>> => dryRunPod(client, pod, signal);
+  const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
+  const input = { types: types ?? [], current: namespace, namespaces, ask: askObject };
+  const reviewed = await Promise.all(whole.map((object) => reviewObject(object, input)));
+  const plan = await planOf({
+    workloads,
+    objects: reviewed,
+    host: { ...host, followed },
+    namespaces,
+    found,
+    now: Date.now(),
+    ask,
+  });
+  return { ...plan, hidden: hiddenLine(types === undefined ? [...hidden, TYPES] : hidden) };
+}
+
+const TYPES = ofViewers("DelegatedTypes");
+const WITHOUT_WHICH = ", without which no member can be chosen";
+
+interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
   readonly objects: readonly ReviewedWhole[];
   readonly host: HostState;
@@ -86,4 +162,29 @@ function placePods(
     pods: plannedPods,
     clusters: plannedMembers(members, currentPods.map(memberOf), plannedPods, declined),
   };
+}
+
+/** Says which Services lead to a part of these pods only, since the pods are divided over members that no network joins. */
+function dividedServices(
+  pods: readonly Stored<Pod>[],
+  memberOf: (pod: Stored<Pod>) => string | undefined,
+  {
+    services,
+    clusters,
+  }: { readonly services: readonly ServiceObject[]; readonly clusters: readonly Stored<Cluster>[] },
+): string[] {
+  const networkOf = new Map(clusters.map((cluster) => [cluster.metadata.name, joinedNetworkOf(cluster)]));
+  return services.flatMap((service) => {
+    const selected = pods.filter(
+      ({ metadata }) => metadata.namespace === service.metadata?.namespace && selects(service, metadata.labels ?? {}),
+    );
+    const members = [...new Set(selected.map(memberOf))].filter((member) => member !== undefined).sort();
+    const networks = new Set(members.map((member) => networkOf.get(member) ?? `alone: ${member}`));
+    if (networks.size < 2 || service.metadata?.annotations?.[WHOLE_KEY] === WHOLE_VALUE) return [];
+    const name = service.metadata?.name;
+    return [
+      `Service ${name} leads to the pods of the same member or network only: ${members.join(", ")} are in no network ` +
+        "together (legation join --network)",
+    ];
+  });
 }

@@ -1,10 +1,11 @@
 import { networkInterfaces } from "node:os";
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { z } from "zod";
 import { CLUSTER_NAME_MAX } from "../../api/cluster.ts";
 import { homeAddress } from "../../api/home-address.ts";
+import { MOST_SHARDS } from "../../api/shards.ts";
 import type { Environment } from "../../kube/environment-proxy.ts";
-import { readInput } from "./command.ts";
+import { flag, readInput } from "./command.ts";
 import type { ListenAddress } from "./listening.ts";
 import { formatOf, type OutputFormat } from "./output.ts";
 import type { ClusterChoice } from "./session.ts";
@@ -22,6 +23,41 @@ export function readText<T>(read: (text: string) => T | undefined, problem: stri
 /** Returns the function by which a transformation of all input refuses an argument or a flag, by its camelCase name. */
 export function refusing(context: z.RefinementCtx): (field: string, message: string) => undefined {
   return (field, message) => void context.addIssue({ code: "custom", path: [field], message });
+}
+
+/** How flags depend on each other, by their camelCase names. */
+interface FlagRules<Name extends string> {
+  /** Flags, each with the one without which it means nothing. */
+  readonly needs?: Readonly<Partial<Record<Name, Name>>>;
+  /** Flags, each with one that contradicts it. */
+  readonly excludes?: Readonly<Partial<Record<Name, Name>>>;
+}
+
+/** Returns the check of all input against these rules. A switch that is off and an empty list count as left out. */
+export function flagRules<Input extends object>(
+  rules: NoInfer<FlagRules<keyof Input & string>>,
+): (input: Input, context: z.RefinementCtx) => void {
+  const { needs = {}, excludes = {} }: FlagRules<string> = rules;
+  return (input, context) => {
+    const refuse = refusing(context);
+    const given = new Set(Object.entries(input).flatMap(([name, value]) => (isGiven(value) ? [name] : [])));
+    for (const [name, other = ""] of Object.entries(needs)) {
+      if (given.has(name) && !given.has(other)) refuse(name, `is for ${flagOf(other)}: write both, or leave it out`);
+    }
+    for (const [name, other = ""] of Object.entries(excludes)) {
+      if (!given.has(name) || !given.has(other)) continue;
+      refuse(name, `contradicts ${flagOf(other)}: write one of them`);
+      refuse(other, `contradicts ${flagOf(name)}`);
+    }
+  };
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /** Parses `a, b` into its parts. */
@@ -123,3 +159,15 @@ export const memberName: z.ZodType<string> = z
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, {
     error: "must be small letters, digits and '-', with a letter or digit first and last; write e.g. west-1",
   });
+
+export const SHARDS_FLAG: Option = flag(
+  "--shards <number>",
+  `parts that the namespaces are divided into, at most ${MOST_SHARDS}: controllers with the same number share them out; ` +
+    "write the same for webhook and controller (default: 1)",
+);
+
+export const shards: z.ZodType<number> = z.coerce
+  .number()
+  .int({ error: "is no whole number" })
+  .min(1, { error: "must be 1 or more" })
+  .max(MOST_SHARDS, { error: `must be ${MOST_SHARDS} or less` });

@@ -60,14 +60,6 @@ export const typeList: z.ZodType<readonly TypeName[], string> = z.string().trans
   return [...types.values()];
 });
 
-export function refuseDefinitionsAlone(
-  { types, definitions }: { readonly types: readonly TypeName[]; readonly definitions: boolean },
-  context: z.RefinementCtx,
-): void {
-  if (!definitions || types.length > 0) return;
-  context.addIssue({ code: "custom", path: ["definitions"], message: "is for the types of --types; name them" });
-}
-
 /** Returns the named resources. Rejects with `Failure` for one that the server does not serve with these verbs. */
 export async function findTypes(
   discovery: Pick<Discovery, "all">,

@@ -1,8 +1,9 @@
+import { z } from "zod";
 import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, PROXY_LABEL_VALUE, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, KubeObject, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import type { ClusterClient, ListOptions } from "../../kube/client.ts";
+import type { ClusterClient, ListOptions, RequestOptions } from "../../kube/client.ts";
 import { ignoring, isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, nodes, pods, type Resource } from "../../kube/resources.ts";
@@ -88,6 +89,16 @@ export async function listServed<T extends KubeObject>(
 export async function clusterId(client: ClusterClient, signal: AbortSignal): Promise<string> {
   const { metadata } = await client.get(namespaces, { name: "kube-system" }, { signal });
   return metadata.uid;
+}
+
+const version = z.looseObject({ gitVersion: z.string().regex(/^[\w.+-]{1,64}$/) });
+
+/** Reads the version of an API server. Undefined if its answer has none. Rejects with KubeError. */
+export async function readVersion(
+  client: ClusterClient,
+  { signal, timeoutMs }: RequestOptions,
+): Promise<string | undefined> {
+  return version.safeParse(await client.raw({ method: "GET", path: "/version", signal, timeoutMs })).data?.gitVersion;
 }
 
 export const OF_PROXIES: string = `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`;

@@ -5,7 +5,7 @@ import type { TlsSource } from "../../serving/certificate-source.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { flag, flags } from "./command.ts";
-import { commaList, type GlobalInput, listenAddress, withGlobals } from "./input.ts";
+import { commaList, flagRules, type GlobalInput, listenAddress, withGlobals } from "./input.ts";
 import { type ListenAddress, listenAt, serveHealthAt } from "./listening.ts";
 
 export const LOG_LEVEL_FLAG: Option = flag("--log-level <level>", "debug, info, warn or error (default: info)");
@@ -44,16 +44,12 @@ export const servingInput: z.ZodType<ServingInput> = withGlobals({
   caBundleFile: z.string().optional(),
   metricsListen: listenAddress.optional(),
   logLevel,
-})
-  .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
-    error: "--tls-cert-file and --tls-key-file go together: write both or neither",
-  })
-  .refine(({ tlsCertFile, caBundleFile }) => tlsCertFile !== undefined || caBundleFile === undefined, {
-    error: "--ca-bundle-file is for a certificate of --tls-cert-file: write both, or leave it out",
-  })
-  .refine(({ tlsCertFile, tlsHosts }) => tlsCertFile === undefined || tlsHosts.length === 0, {
-    error: "--tls-hosts are for the server's own certificate: leave them out, or leave out --tls-cert-file",
-  });
+}).superRefine(
+  flagRules({
+    needs: { tlsCertFile: "tlsKeyFile", tlsKeyFile: "tlsCertFile", caBundleFile: "tlsCertFile" },
+    excludes: { tlsHosts: "tlsCertFile" },
+  }),
+);
 
 /** Returns where the serving certificate comes from. `serviceHost`: the name by which API servers call its Service. */
 export function tlsSourceOf(input: ServingInput, serviceHost: string): TlsSource {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { amounts } from "../../api/quantity.ts";
 import {
   apiVersionOf,
   cronJobs,
@@ -13,10 +14,30 @@ import {
   statefulSets,
 } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
-import type { ClaimTemplate } from "../../simulation/claims.ts";
+import type { ClaimSpec, ClaimTemplate } from "../../simulation/claims.ts";
 import { isMarkedWhole } from "../../whole/jobs/kind.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import { claimSpec } from "./claims.ts";
+
+const source = z.looseObject({ kind: z.string(), name: z.string() });
+
+/** A claim's spec. The API server keeps a data source under both of its names. */
+const claimSpec: z.ZodType<ClaimSpec> = z
+  .looseObject({
+    volumeName: z.string().exactOptional(),
+    dataSource: source.exactOptional(),
+    dataSourceRef: source.exactOptional(),
+    resources: z.looseObject({ requests: amounts.exactOptional() }).exactOptional(),
+  })
+  .transform(({ resources: _, ...spec }) =>
+    spec.dataSource === undefined ? spec : { dataSourceRef: spec.dataSource, ...spec },
+  );
+
+const claimFields = z.looseObject({ spec: claimSpec.optional() });
+
+/** Reads the spec of a claim of a manifest. Throws a `Failure` that names a wrong field. */
+export function writtenClaim(object: WrittenObject): ClaimSpec {
+  return readFields(claimFields, object).spec ?? {};
+}
 
 export type WorkloadKind =
   | "Pod"

@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { realClock } from "../../runtime/clock.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { commaList, listenAddress, withGlobals } from "../shared/input.ts";
+import { commaList, flagRules, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
 import { MemberClients, memberOpener } from "../shared/open-member.ts";
 import type { Connection, Session } from "../shared/session.ts";
@@ -46,11 +46,9 @@ const input = withGlobals({
         "--hosts, --trusted-proxies, --tls-cert-file and --tls-key-file are for --sign-in token: add it, or leave them out",
     },
   )
+  .superRefine(flagRules({ needs: { tlsCertFile: "tlsKeyFile", tlsKeyFile: "tlsCertFile" } }))
   .refine(({ signIn, memberKubeconfig }) => signIn === "address" || memberKubeconfig === undefined, {
     error: "--member-kubeconfig would give its rights to all users of --sign-in token: leave one of them out",
-  })
-  .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
-    error: "--tls-cert-file and --tls-key-file go together: write both or neither",
   });
 type UiInput = z.output<typeof input>;
 

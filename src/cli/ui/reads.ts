@@ -117,7 +117,7 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
   server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
   server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
     const { host, namespace, signal } = viewerOf(request);
-    const { checkHasWork, readPlan } = await import("../plan/read-plan.ts");
+    const { checkHasWork, readPlan } = await import("../plan/plan.ts");
     const { parseDocuments } = await import("../shared/documents.ts");
     const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
     checkHasWork(objects, MANIFEST);

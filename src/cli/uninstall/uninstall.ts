@@ -30,6 +30,7 @@ import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { clusterId, findClusters, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
+import { deleteProxy, listMarkedPods, listMarkedWhole, releaseWhole, unmarkMakers, unmarkOverflow } from "./marked.ts";
 import {
   type RemovalContext,
   removeAndWait,
@@ -39,8 +40,6 @@ import {
   type UninstallContext,
   unlabelNamespaces,
 } from "./objects.ts";
-import { deleteProxy, listMarkedPods, unmarkOverflow } from "./proxies.ts";
-import { listMarkedWhole, releaseWhole, unmarkMakers } from "./whole.ts";
 
 export interface Uninstalled {
   /** Objects that remain on the host, and why. */

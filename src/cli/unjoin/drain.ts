@@ -1,20 +1,22 @@
 import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { counted, countedAre } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
 import { deniedRight } from "../../kube/messages.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { countsOf, type Finishing, unfinishedText } from "../member/delegated.ts";
+import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
+import { WHOLE_TYPES } from "../../whole/types.ts";
+import { countsOf, type Finishing, type FoundWhole, unfinishedText, wholeName } from "../member/delegated.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
 import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
-import { until } from "../shared/wait.ts";
-import { unfinishedWhole, waitForWhole } from "./whole.ts";
+import { until, type WaitOptions } from "../shared/wait.ts";
 
 export interface UnjoinOptions {
   readonly name: string;
@@ -31,7 +33,7 @@ export interface UnjoinContext extends HostContext {
   readonly asController: () => Promise<ClusterClient>;
 }
 
-export interface DrainOptions extends Pick<HostContext, "signal" | "report"> {
+interface DrainOptions extends Pick<HostContext, "signal" | "report"> {
   readonly timeoutMs: number;
   /** Deletes with grace 0 instead of evicting, since the member will not report the pods' end. */
   readonly force: boolean;
@@ -189,4 +191,42 @@ function notEnded({ name, timeoutMs }: UnjoinOptions, left: Finishing): Failure 
 
 function hasAny({ pods: proxies, whole }: Finishing): boolean {
   return proxies.length + whole.length > 0;
+}
+
+// Each poll lists the whole Jobs of all members.
+const POLL_MS = 2000;
+
+/** Lists what the member has whole, or has a share of, and what has not finished there. */
+export async function unfinishedWhole(
+  host: ClusterClient,
+  member: string,
+  signal: AbortSignal,
+): Promise<readonly FoundWhole[]> {
+  const found = WHOLE_TYPES.map(async (type) => {
+    const objects = await listAll(host, type.resource, { labelSelector: WHOLE_SELECTOR, signal });
+    const isThere = (one: KubeObject): boolean => type.membersOf(one).includes(member) && !type.isFinished(one);
+    const open = objects.filter((one) => isThere(one) && !type.isFinishedIn(one, member));
+    return open.map((object) => ({ type, object }));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** Waits until what the member has whole has finished. Resolves to the rest on timeout. */
+export async function waitForWhole(
+  host: ClusterClient,
+  member: string,
+  { signal, report, ...options }: WaitOptions & Pick<HostContext, "signal" | "report">,
+): Promise<readonly FoundWhole[]> {
+  let rest = await unfinishedWhole(host, member, signal);
+  await until(
+    async () => {
+      const before = rest.map(wholeName);
+      rest = await unfinishedWhole(host, member, signal);
+      const left = new Set(rest.map(wholeName));
+      for (const name of before) if (!left.has(name)) report(`${name} has finished`);
+      return left.size === 0;
+    },
+    { intervalMs: POLL_MS, signal, ...options },
+  );
+  return rest;
 }

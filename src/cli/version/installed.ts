@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Deployment, Pod, Stored } from "../../api/kubernetes.ts";
@@ -8,7 +7,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { deployments, pods } from "../../kube/resources.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
-import { findClusters, readable } from "../shared/reading.ts";
+import { findClusters, readable, readVersion } from "../shared/reading.ts";
 
 const COMPONENT_LABEL = "app.kubernetes.io/component";
 const LABELS = "app.kubernetes.io/name=legation";
@@ -56,15 +55,13 @@ export interface LegationVersions {
   readonly members?: readonly MemberVersion[] | undefined;
 }
 
-const versionAnswer = z.object({ gitVersion: z.string() });
-
 /** Reads the versions on the host, as far as the user may. Rejects with KubeError if the host cannot be reached. */
 export async function readHostVersions(
   client: ClusterClient,
   server: string,
   signal: AbortSignal,
 ): Promise<HostVersions> {
-  const { gitVersion: kubernetes } = versionAnswer.parse(await client.raw({ method: "GET", path: "/version", signal }));
+  const kubernetes = (await readVersion(client, { signal })) ?? "unknown";
   const clusters = await readable(findClusters(client, signal).then((found) => found ?? "absent"));
   if (clusters === "absent") return { server, kubernetes };
   const members = clusters?.map(

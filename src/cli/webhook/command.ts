@@ -8,8 +8,8 @@ import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { type Equip, equipped, type Subcommand } from "../shared/command.ts";
+import { SHARDS_FLAG, shards } from "../shared/input.ts";
 import { type ServingInput, serveUntil, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
-import { SHARDS_FLAG, shards } from "../shared/shards.ts";
 import { openTraces } from "../shared/traces.ts";
 
 // The API server calls a webhook's Service by this name.

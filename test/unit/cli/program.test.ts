@@ -76,13 +76,21 @@ describe("the command line", () => {
     [
       ["join", "west", "--agent", "--home-api-through-agent", "--home-api-server", "https://h"],
       EXIT_CODES.usage,
-      "--home-api-through-agent and --home-api-server are two ways to the host's API server: write one of them",
+      "--home-api-through-agent: contradicts --home-api-server: write one of them",
     ],
-    [["agent", "--secret", "s", "--home-api-listen", ":6443"], EXIT_CODES.usage, "write both or neither"],
+    [
+      ["agent", "--secret", "s", "--home-api-listen", ":6443"],
+      EXIT_CODES.usage,
+      "is for --home-api-service: write both",
+    ],
     [["install", "--webhook-url", "http://h"], EXIT_CODES.usage, "--webhook-url"],
     [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
     [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],
-    [["install", "--image", "x:1", "--webhook-url", "https://h"], EXIT_CODES.usage, "leave one of the two out"],
+    [
+      ["install", "--image", "x:1", "--webhook-url", "https://h"],
+      EXIT_CODES.usage,
+      "contradicts --webhook-url: write one of them",
+    ],
     [
       ["status", "DaemonSet"],
       EXIT_CODES.usage,
@@ -163,12 +171,12 @@ test.each([["status --help west"], ["status west -h"]])("shows the help of statu
 test("names the variables that exclude each other in install", async () => {
   const session = recordedSession({ env: { LEGATION_IMAGE: "x:1", LEGATION_WEBHOOK_URL: "https://h" } });
   expect(await runProgram(["install"], session, "1.2.3")).toBe(EXIT_CODES.usage);
-  expect(session.err.join("")).toContain("LEGATION_IMAGE: is for a webhook and a controller in the cluster");
-  expect(session.err.join("")).toContain("LEGATION_WEBHOOK_URL: has them run outside");
+  expect(session.err.join("")).toContain("LEGATION_IMAGE: contradicts --webhook-url: write one of them");
+  expect(session.err.join("")).toContain("LEGATION_WEBHOOK_URL: contradicts --image");
   const half = recordedSession({ env: { LEGATION_IMAGE: "x:1" } });
   expect(await runProgram(["install", "--webhook-url", "https://h"], half, "1.2.3")).toBe(EXIT_CODES.usage);
-  expect(half.err.join("")).toContain("LEGATION_IMAGE: is for");
-  expect(half.err.join("")).toContain("--webhook-url: has them run outside");
+  expect(half.err.join("")).toContain("LEGATION_IMAGE: contradicts");
+  expect(half.err.join("")).toContain("--webhook-url: contradicts --image");
 });
 
 test.each(["-n x status pod y", "--member-kubeconfig f join west", "--labels join west"])(

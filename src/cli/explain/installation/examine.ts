@@ -12,7 +12,15 @@ import { accessObjects, loadMemberRole } from "../../join/grant-access.ts";
 import { atMost } from "../../shared/at-most.ts";
 import { Failure } from "../../shared/failure.ts";
 import { hiddenLine, ofViewers } from "../../shared/hidden.ts";
-import { asViewer, clusterId, findClusters, listNamespaces, listVirtualNodes, readable } from "../../shared/reading.ts";
+import {
+  asViewer,
+  clusterId,
+  findClusters,
+  listNamespaces,
+  listVirtualNodes,
+  readable,
+  readVersion,
+} from "../../shared/reading.ts";
 import type { Session } from "../../shared/session.ts";
 import { didYouMean } from "../../shared/suggestion.ts";
 import { accessFindings, hubFindings } from "./access.ts";
@@ -26,7 +34,7 @@ import { installedObjectFindings, partFinding, readInstallation, readParts, repa
 import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { type Right, rightsOf } from "./rights.ts";
-import { hostVersion, installedVersions, readVersion } from "./versions.ts";
+import { hostVersion, installedVersions } from "./versions.ts";
 import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
 import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
 

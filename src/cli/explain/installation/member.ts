@@ -10,7 +10,7 @@ import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { secrets } from "../../../kube/resources.ts";
 import { tokenClaims } from "../../../kube/service-account-token.ts";
-import { clusterId, readable } from "../../shared/reading.ts";
+import { clusterId, readable, readVersion } from "../../shared/reading.ts";
 import type { Connection, Session } from "../../shared/session.ts";
 import { notReady, readinessOf, removing } from "../members.ts";
 import { tokenFinding } from "./certificates.ts";
@@ -19,7 +19,7 @@ import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 import { importsFindings, networkFindings } from "./joined-network.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
-import { memberVersion, readVersion } from "./versions.ts";
+import { memberVersion } from "./versions.ts";
 
 export interface MemberContext {
   readonly host: ClusterClient;

@@ -1,17 +1,7 @@
-import { z } from "zod";
-import type { ClusterClient } from "../../../kube/client.ts";
-import type { Limits } from "./check.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
 /** The minor versions of Kubernetes 1: the oldest that a host may have, and those that the project is tested with. */
 const SUPPORTED = { hostFrom: 30, wholeJobsFrom: 32, overflowFrom: 35, testedFrom: 31, testedTo: 37 } as const;
-
-const version = z.looseObject({ gitVersion: z.string().regex(/^[\w.+-]{1,64}$/) });
-
-/** Reads the version of an API server. Undefined if its answer has none. Rejects with KubeError. */
-export async function readVersion(client: ClusterClient, { signal, timeoutMs }: Limits): Promise<string | undefined> {
-  return version.safeParse(await client.raw({ method: "GET", path: "/version", signal, timeoutMs })).data?.gitVersion;
-}
 
 /** Returns the minor version of `v1.36.3`. Undefined for any other text. */
 function minorOf(gitVersion: string): number | undefined {

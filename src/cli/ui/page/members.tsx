@@ -4,11 +4,12 @@ import { ageOf, amountText } from "../../../api/wording.ts";
 import type { MemberRow } from "../model.ts";
 import { MEMBERS_COMMANDS } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
+import { Filters } from "./filters.tsx";
 import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { Cut } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Choice, Empty, ReadyBadge, Search, UseBar, useNow } from "./parts.tsx";
+import { Awaited, Empty, ReadyBadge, UseBar, useNow } from "./parts.tsx";
 import { QueuesOfMember } from "./queues.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
@@ -151,7 +152,6 @@ function MemberTable({ route, members }: { route: Route; members: readonly Membe
     return ordered(matching, COLUMNS, order);
   }, [members, q, state, label, sort]);
   const labels = useMemo(() => sharedLabels(members), [members]);
-  const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
   const count = (wanted: string): number => members.filter((row) => memberState(row) === wanted).length;
   return (
     <div class="fill">
@@ -163,23 +163,13 @@ function MemberTable({ route, members }: { route: Route; members: readonly Membe
           {count("not ready") > 0 && <strong class="bad">, {count("not ready")} not ready</strong>}
           {count("cordoned") > 0 && `, ${count("cordoned")} cordoned`}
         </p>
-        <div class="filters">
-          <Search value={q} onSearch={(words) => set({ q: words })} />
-          <Choice
-            label="State"
-            any="every state"
-            value={state}
-            of={STATES}
-            onChoice={(chosen) => set({ state: chosen })}
-          />
-          <Choice
-            label="Label"
-            any="every label"
-            value={label}
-            of={labels}
-            onChoice={(chosen) => set({ label: chosen })}
-          />
-        </div>
+        <Filters
+          route={route}
+          filters={[
+            { name: "state", of: STATES },
+            { name: "label", of: labels },
+          ]}
+        />
         <CopyButtons commands={MEMBERS_COMMANDS} />
       </header>
       <Rows
@@ -189,7 +179,7 @@ function MemberTable({ route, members }: { route: Route; members: readonly Membe
         keyOf={({ name }) => name}
         order={order}
         none={{ words: "No member is like this.", link: linkTo(["members"]) }}
-        onOrder={(sorted) => set({ sort: sorted })}
+        onOrder={(sorted) => changeQuery(route, { sort: sorted })}
         minWidth="70rem"
       />
     </div>

@@ -4,11 +4,12 @@ import { ageOf } from "../../../api/wording.ts";
 import type { MemberRow, PodRow } from "../model.ts";
 import { podsCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
+import { Filters } from "./filters.tsx";
 import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Choice, NothingDelegated, Search, Status, useNow } from "./parts.tsx";
+import { Awaited, NothingDelegated, Status, useNow } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
 import { whyOf } from "./summary.ts";
@@ -104,7 +105,6 @@ export function Pods({ route }: { route: Route }): JSX.Element {
     return [...new Set(within.flatMap((row) => row.workload ?? []))].sort();
   }, [version, namespace]);
   if (!isComplete && pods.size === 0) return <Awaited what="the pods" />;
-  const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
   return (
     <div class="fill">
       <header class="view-head">
@@ -115,38 +115,15 @@ export function Pods({ route }: { route: Route }): JSX.Element {
             : `${shown.length.toLocaleString()} of ${counted(pods.size, "pod")}`}
           {!isComplete && ", still reading…"}
         </p>
-        <div class="filters">
-          <Search value={q} onSearch={(words) => set({ q: words })} />
-          <Choice
-            label="Namespace"
-            any="every namespace"
-            value={namespace}
-            of={namespaces}
-            onChoice={(chosen) => set({ namespace: chosen, workload: "" })}
-          />
-          <Choice
-            label="Workload"
-            any="every workload"
-            value={workload}
-            of={workloads}
-            onChoice={(chosen) => set({ workload: chosen })}
-          />
-          <Choice
-            label="Member"
-            any="every member"
-            value={member}
-            of={members?.map(({ name }) => name) ?? []}
-            besides={["–", "no member yet"]}
-            onChoice={(chosen) => set({ member: chosen })}
-          />
-          <Choice
-            label="State"
-            any="every state"
-            value={state}
-            of={STATES}
-            onChoice={(chosen) => set({ state: chosen })}
-          />
-        </div>
+        <Filters
+          route={route}
+          filters={[
+            { name: "namespace", of: namespaces, clears: "workload" },
+            { name: "workload", of: workloads },
+            { name: "member", of: members?.map(({ name }) => name) ?? [], besides: ["–", "no member yet"] },
+            { name: "state", of: STATES },
+          ]}
+        />
         <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
       {isComplete && pods.size === 0 ? (
@@ -162,7 +139,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
           keyOf={(row) => row.uid}
           order={order}
           none={{ words: "No pod is like this.", link: linkTo(["pods"]) }}
-          onOrder={(sorted) => set({ sort: sorted })}
+          onOrder={(sorted) => changeQuery(route, { sort: sorted })}
         />
       )}
     </div>

@@ -3,12 +3,13 @@ import { useMemo } from "preact/hooks";
 import type { JobRow } from "../model.ts";
 import { podsCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
+import { Filters } from "./filters.tsx";
 import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
 import { Cut, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Choice, NothingDelegated, Search, useReading } from "./parts.tsx";
+import { Awaited, NothingDelegated, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
 import { byKey, jobWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
@@ -102,25 +103,13 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
       <header class="view-head">
         <h1>Workloads</h1>
         <p>{isComplete ? counted(shown.length, "workload") : "still reading…"}</p>
-        <div class="filters">
-          <Search value={q} onSearch={(words) => changeQuery(route, { q: words })} />
-          <Choice
-            label="Namespace"
-            any="every namespace"
-            value={namespace}
-            of={[...new Set(all.map((row) => row.namespace))].filter(Boolean).sort()}
-            onChoice={(chosen) => changeQuery(route, { namespace: chosen })}
-          />
-          {isMany && (
-            <Choice
-              label="Member"
-              any="every member"
-              value={member}
-              of={names}
-              onChoice={(chosen) => changeQuery(route, { member: chosen })}
-            />
-          )}
-        </div>
+        <Filters
+          route={route}
+          filters={[
+            { name: "namespace", of: [...new Set(all.map((row) => row.namespace))].filter(Boolean).sort() },
+            ...(isMany ? [{ name: "member", of: names }] : []),
+          ]}
+        />
         <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
       {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}

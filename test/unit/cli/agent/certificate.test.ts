@@ -1,8 +1,7 @@
 import { createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Authority, issueAuthority, issueClient, readRequest } from "../../../../src/certificates/issue.ts";
-import { ensureCertificate } from "../../../../src/cli/agent/certificate.ts";
-import type { AgentSecret, AgentState } from "../../../../src/cli/agent/state.ts";
+import { type AgentSecret, type AgentState, ensureCertificate } from "../../../../src/cli/agent/state.ts";
 import type { RawRequest } from "../../../../src/kube/client.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 

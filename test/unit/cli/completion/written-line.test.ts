@@ -1,6 +1,6 @@
 import { Option } from "commander";
 import { expect, test } from "vitest";
-import { readLine } from "../../../../src/cli/completion/written-line.ts";
+import { readLine } from "../../../../src/cli/completion/complete.ts";
 
 const options = [new Option("-n, --namespace <name>"), new Option("--context <name>"), new Option("--watch")];
 

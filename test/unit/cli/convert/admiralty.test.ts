@@ -24,15 +24,11 @@ describe("Admiralty's annotations", () => {
   test.each<[string, string, Record<string, string>]>([
     ["elect", `${A}/elect: ""`, { "legation.dev/delegate": "true" }],
     ["clustername", `${A}/clustername: west`, { "legation.dev/clusters": "west" }],
-    [
-      "what has no effect here",
-      `${A}/elect: "", ${A}/no-reservation: "", ${A}/no-prefix-label-regexp: "^a"`,
-      { "legation.dev/delegate": "true" },
-    ],
+    ["what has no effect here", `${A}/elect: "", ${A}/no-reservation: ""`, { "legation.dev/delegate": "true" }],
     [
       "a node selector for clusters",
       `${A}/proxy-pod-scheduling-constraints: '{"nodeSelector": {"region": "eu", "tier": "gold"}}'`,
-      { "legation.dev/cluster-selector": "region=eu,tier=gold" },
+      { "legation.dev/cluster-selector": "region in (eu),tier in (gold)" },
     ],
     ["annotations of others", `${A}/elect: "", other: "1"`, { "legation.dev/delegate": "true", other: "1" }],
     [
@@ -59,8 +55,9 @@ describe("Admiralty's annotations", () => {
 
   test.each([
     ["constraints of the pod", `${A}/use-constraints-from-spec-for-proxy-pod-scheduling: ""`, ""],
-    ["tolerations of clusters", `${A}/proxy-pod-scheduling-constraints: '{"tolerations": []}'`, ".tolerations"],
+    ["tolerations of clusters", `${A}/proxy-pod-scheduling-constraints: '{"tolerations": []}'`, ""],
     ["an unknown one", `${A}/global: "true"`, ""],
+    ["labels of reservations", `${A}/no-prefix-label-regexp: "^a"`, ""],
     ["a name that is none", `${A}/clustername: "No Name"`, ""],
   ])("have no equal for %s", (_case, annotation, suffix) => {
     const { gaps, refused } = converted(job(annotation));

@@ -21,7 +21,7 @@ test("convert prints manifests, and what has no equal on standard error", async 
   expect(err).toBe(
     [
       "1 field without an equal:",
-      "- Pod shop/a: metadata.annotations[multicluster.admiralty.io/global]: nothing here acts on it",
+      "- Pod shop/a: metadata.annotations[multicluster.admiralty.io/global]: is not known to Legation; remove it, and write legation.dev/clusters or legation.dev/cluster-selector to choose clusters",
       "  instead: it is left out of the output",
       "to do besides `kubectl apply`:",
       "- Namespace shop: kubectl label namespace shop legation.dev/delegation=annotated",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { agentObjects } from "../../../../src/cli/join/agent-manifest.ts";
+import { agentObjects } from "../../../../src/cli/join/join-agent.ts";
 
 test("lets the agent's pod leave a lost node long before the host evicts the member's pods", () => {
   const agent = { hostId: "1f0c2a9b", cluster: "west", image: "i", hub: "hub:8132", authorities: "a", token: "t" };

@@ -257,10 +257,10 @@ describe("a join with access for users", () => {
 
   test("permits impersonation of any user where the member is older than 1.36, or has switched constraints off", async () => {
     joins.impersonationVerb = "impersonate";
-    joins.member.kubernetesVersion = { ...joins.member.kubernetesVersion, minor: "35+" };
+    joins.member.kubernetesVersion = { ...joins.member.kubernetesVersion, gitVersion: "v1.35.2" };
     await joins.as("west", { access: {} });
     expect(rules()).not.toContain("user-info");
-    joins.member.kubernetesVersion = { ...joins.member.kubernetesVersion, minor: "36" };
+    joins.member.kubernetesVersion = { ...joins.member.kubernetesVersion, gitVersion: "v1.36.1" };
     const reported: string[] = [];
     await joins.as("west", {}, reported);
     expect(rules()).not.toContain("user-info");

@@ -3,7 +3,7 @@ import type { KubeObject, Secret } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
 import { joinByKubeconfig } from "../../../../src/cli/join/join.ts";
 import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
-import { clusterRoles } from "../../../../src/cli/member/access.ts";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/shared/session.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
@@ -57,6 +57,7 @@ export class Joining {
 
   /** Joins the member under a name. */
   as(name: string, options: Partial<JoinOptions> = {}, reported: Pick<string[], "push"> = []): Promise<unknown> {
+    for (const resource of [clusterRoles, clusterRoleBindings, roles, roleBindings]) this.member.serve(resource, true);
     return joinByKubeconfig(
       { name, labels: {}, types: [], definitions: false, timeoutMs: 20, hostName: "host", ...options },
       {

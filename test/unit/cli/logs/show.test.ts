@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { LinePrinter } from "../../../../src/cli/logs/lines.ts";
 import { type LogOptions, podsOfJob, showLogs } from "../../../../src/cli/logs/show.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
+import { realClock } from "../../../../src/runtime/clock.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { copyOf, job, LogCluster, runPod } from "./log-cluster.ts";
 
@@ -20,7 +21,7 @@ async function shown(
   });
   const sources = Object.entries(clusters).map(([name, { client }]) => ({ name, client, isHost: false }));
   const { signal } = new AbortController();
-  const output = { gaps, printer, signal };
+  const output = { gaps, printer, clock: realClock, signal };
   await showLogs(await podsOfJob(JOB, sources, output), { all: false, timestamps: false, ...options }, output);
   return { out, err, lacking: gaps.lacking };
 }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { startReadings } from "../../../../src/cli/multicluster/lists.ts";
+import { fanOut } from "../../../../src/cli/multicluster/fan-out.ts";
+import { startReading } from "../../../../src/cli/multicluster/lists.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { discoveryDocument } from "../../../support/builders/discovery.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -20,7 +21,9 @@ test("reads 64 of 200 clusters at a time, and others in place of those that answ
   });
   const request = { queries: [], namespace: "shop", includeObject: "Metadata", timeoutMs: 60_000 } as const;
   const { signal } = new AbortController();
-  const answers = startReadings(clusters, request, { gaps: new Gaps(() => undefined), signal, clock });
+  const answers = fanOut(clusters, clock, (cluster) => {
+    return startReading(cluster, request, { gaps: new Gaps(() => undefined), signal });
+  });
   expect(answers).toHaveLength(200);
   await clock.advance(0);
   expect(begun.size).toBe(64);

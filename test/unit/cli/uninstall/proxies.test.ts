@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { deleteProxy, unmarkOverflow } from "../../../../src/cli/uninstall/proxies.ts";
+import { deleteProxy, unmarkOverflow } from "../../../../src/cli/uninstall/marked.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 

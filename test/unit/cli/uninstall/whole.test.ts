@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
-import { listMarkedWhole, releaseWhole, unmarkMakers } from "../../../../src/cli/uninstall/whole.ts";
+import { listMarkedWhole, releaseWhole, unmarkMakers } from "../../../../src/cli/uninstall/marked.ts";
 import { JOBS } from "../../../../src/whole/jobs/type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Job } from "../../../../src/api/kubernetes.ts";
-import { emptyMember, type UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
-import { unfinishedWhole, waitForWhole } from "../../../../src/cli/unjoin/whole.ts";
+import { emptyMember, type UnjoinOptions, unfinishedWhole, waitForWhole } from "../../../../src/cli/unjoin/drain.ts";
 import { jobs, nodes } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";

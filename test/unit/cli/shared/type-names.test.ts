@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { typeQueries, typesNamed } from "../../../../src/cli/multicluster/type-names.ts";
 import type { ServedType } from "../../../../src/cli/shared/discovery.ts";
+import { typeQueries, typesNamed } from "../../../../src/cli/shared/type-names.ts";
 import { apiVersionOf } from "../../../../src/kube/resources.ts";
 
 function served(

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { oncePerGroup, type ServedType } from "../shared/discovery.ts";
-import { refusing } from "../shared/input.ts";
+import { oncePerGroup, type ServedType } from "./discovery.ts";
+import { refusing } from "./input.ts";
 
 /** Returns the types that a word names, as kubectl resolves it: category, plural, singular, kind or short name, with group. */
 export function typesNamed(served: readonly ServedType[], word: string): readonly ServedType[] {
@@ -26,7 +26,7 @@ export function typesNamed(served: readonly ServedType[], word: string): readonl
 }
 
 export function namesOfTypes(served: readonly ServedType[]): readonly string[] {
-  return served.flatMap(({ resource, singular }) => [resource.plural, singular]);
+  return served.flatMap(({ resource, singular }) => [resource.plural, singular, resource.kind.toLowerCase()]);
 }
 
 function hasName({ resource, singular }: ServedType, name: string): boolean {

@@ -1,0 +1,26 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { atMost } from "../shared/at-most.ts";
+
+// Members are reached through one API server, and answers are kept until they are printed in turn.
+const CLUSTERS_AT_ONCE = 64;
+/** A cluster that has not answered by then stalls no other one: neither its reading nor its printing. */
+export const ANSWER_PATIENCE_MS = 2_000;
+
+/** Asks each cluster, some at a time: one that answers, or is late, lets the next one begin. */
+export function fanOut<Cluster, Answer>(
+  clusters: readonly Cluster[],
+  clock: Clock,
+  ask: (cluster: Cluster) => Promise<Answer>,
+): Promise<Answer>[] {
+  const answers = clusters.map((cluster) => ({ cluster, ...Promise.withResolvers<Answer>() }));
+  void atMost(CLUSTERS_AT_ONCE, answers, async ({ cluster, promise, resolve }) => {
+    resolve(ask(cluster));
+    const answered = new AbortController();
+    const isOver = promise.then(
+      () => answered.abort(),
+      () => answered.abort(),
+    );
+    await Promise.race([isOver, clock.sleep(ANSWER_PATIENCE_MS, answered.signal).catch(() => undefined)]);
+  });
+  return answers.map(({ promise }) => promise);
+}
