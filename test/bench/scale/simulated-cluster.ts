@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 import { clusters, delegatedTypes } from "../../../src/api/resources.ts";
 import { pods, serviceExports } from "../../../src/kube/resources.ts";
 import { ApiServer } from "../../support/api-server/api-server.ts";
@@ -19,6 +19,8 @@ interface Target {
 
 // More than are written to a collection between any list and its watch.
 const KEPT_CHANGES = 1000;
+// An API server sends each watch a bookmark about every minute. Clusters that start together send theirs at different times.
+const BOOKMARKS_MS = [45_000, 60_000] as const;
 
 /**
  * A cluster that is not there: an API server in memory over HTTP, and pods that run as soon as they are created, and end as soon
@@ -38,10 +40,12 @@ export class SimulatedCluster {
   onPod: ((pod: Json) => Json) | undefined;
   readonly #api: ApiServer;
   readonly #server: FaultServer;
+  readonly #bookmarks: NodeJS.Timeout;
 
   private constructor(api: ApiServer, server: FaultServer) {
     this.#api = api;
     this.#server = server;
+    this.#bookmarks = setInterval(() => server.bookmark(), randomInt(...BOOKMARKS_MS)).unref();
     api.notesManagers = false;
     api.resources.define(clusters, delegatedTypes, { ...serviceExports, version: serviceExports.versions[0] });
     api.onWrite = ({ resource, object, before }) => {
@@ -79,6 +83,7 @@ export class SimulatedCluster {
   }
 
   close(): Promise<void> {
+    clearInterval(this.#bookmarks);
     return this.#server.stop();
   }
 

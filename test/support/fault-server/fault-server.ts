@@ -126,7 +126,7 @@ export class FaultServer {
     for (const response of this.#watches) response.end();
   }
 
-  /** Sends a bookmark on every open watch. */
+  /** Sends a bookmark on every open watch that allows them. */
   bookmark(): void {
     this.api.bookmark();
   }
@@ -179,6 +179,7 @@ export class FaultServer {
     const { resource, namespace } = routeOf(this.api, path);
     const selection = { ...selectionIn(query, namespace), resourceVersion: query.get("resourceVersion") ?? "" };
     const watch = this.api.watch(resource, selection);
+    const allowsBookmarks = query.get("allowWatchBookmarks") === "true";
     const metadataOnly = headers.accept?.includes("as=PartialObjectMetadata") === true;
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
@@ -194,7 +195,7 @@ export class FaultServer {
     const sendAll = async (): Promise<void> => {
       while (!over.signal.aborted && !watch.isOver) {
         for (let event = watch.next(); event !== undefined; event = watch.next()) {
-          if (response.writableEnded) continue;
+          if (response.writableEnded || (event.type === "BOOKMARK" && !allowsBookmarks)) continue;
           const text = lineOf(resource, event, metadataOnly);
           this.watchedBytes += text.length;
           response.write(text);
