@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { benchClient } from "../test/bench/client.bench.ts";
+import { benchDay } from "../test/bench/day.bench.ts";
 import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.ts";
 import { benchDispatch } from "../test/bench/dispatch.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
@@ -33,6 +34,7 @@ const PARTS = [
   "tunnel",
   "ui",
   "views",
+  "day",
   "scale",
   "shards",
   "soak",
@@ -43,6 +45,7 @@ const USAGE = `Figures, and whether they meet their targets (docs/performance.md
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
   npm run bench -- --only shards [--pods 1000]   one controller, and four that share the namespaces
   npm run bench -- --only soak [--pods 9000]
+  npm run bench -- --only day [--minutes 60]   230,000 pods an hour that run, end and are deleted
   npm run bench -- --only ui [--pods 5000,20000]   pods that change, rows of the table; needs Chromium
   npm run bench -- --only views [--sizes 1000x100000]   what users see of so many; needs Chromium
   npm run bench -- --only jobs [--pods 10000]    ten minutes with 10,000 pods
@@ -55,6 +58,7 @@ const { values } = readOptions(USAGE, {
   pods: { type: "string", default: "1000,5000" },
   only: { type: "string", default: "client,webhook,delegation,shares" },
   sizes: { type: "string" },
+  minutes: { type: "string", default: "60" },
   plot: { type: "string" },
   strict: { type: "boolean", default: false },
 });
@@ -68,6 +72,7 @@ const sizes = listed("sizes", /^[1-9]\d{0,3}x\d{1,6}$/, "MEMBERSxPROXIES such as
   const [members = 1, proxies = 0] = size.split("x").map(Number);
   return { members, proxies };
 });
+const [minutes = 0] = listed("minutes", /^[1-9]\d{0,3}$/, "a number such as 60").map(Number);
 const progress = (line: string): void => console.error(`bench: ${line}`);
 
 const figures: Figure[] = [];
@@ -174,13 +179,16 @@ if (parts.has("client")) {
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
 }
-if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((part) => parts.has(part))) {
+if (["webhook", "delegation", "shares", "division", "jobs", "objects", "day"].some((part) => parts.has(part))) {
+  const { nodeFlags, env } = shipped();
   await using legation = await startLegation({
     host,
     members: { west: clusters.get("west"), east: clusters.get("east") },
     proxied: false,
     main: MAIN,
-    ...shipped(),
+    env,
+    // The day reads the controller's heap.
+    nodeFlags: [...nodeFlags, ...(parts.has("day") ? ["--inspect=127.0.0.1:0"] : [])],
     // An address for pods with tokens; no container runs, so no client dials it.
     controllerFlags: ["--home-api-server=https://192.0.2.1:6443"],
     onProgress: progress,
@@ -214,6 +222,9 @@ if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((par
     const named = { west: clusters.get("west"), east: clusters.get("east") };
     await whileItRuns(benchWholeObjects({ host, members: named, legation, objects, onProgress: progress, onFigure }));
   }
+  if (parts.has("day")) {
+    await whileItRuns(benchDay({ host, members, legation, minutes, onProgress: progress, onFigure }));
+  }
   if (parts.has("division")) {
     await whileItRuns(benchDivision({ host, members, pods: counts, onProgress: progress, onFigure }));
   }
@@ -233,7 +244,7 @@ function exitCode(of: readonly Figure[]): number {
 }
 
 /** Returns the values of a list option. */
-function listed(option: "pods" | "only" | "sizes", wanted: RegExp, example: string): string[] {
+function listed(option: "pods" | "only" | "sizes" | "minutes", wanted: RegExp, example: string): string[] {
   const list = given[option].split(",");
   const wrong = list.find((value) => !wanted.test(value));
   return wrong === undefined ? list : refuse(USAGE, `--${option}: "${wrong}" is none of what it may list: ${example}.`);

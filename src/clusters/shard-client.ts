@@ -15,7 +15,8 @@ interface Selected {
 export function shardClient(client: ClusterClient, shard: Shard): ClusterClient {
   if (shard.count === 1) return client;
   const ofSlots = slotSelector(shard);
-  const isOurs = ({ metadata }: Stored<KubeObject>): boolean => isInShard(shard, metadata.namespace);
+  const isOurNamespace = (namespace: string | undefined): boolean => isInShard(shard, namespace);
+  const isOurs = ({ metadata }: Stored<KubeObject>): boolean => isOurNamespace(metadata.namespace);
   const isWhole = ({ namespaced }: Resource<KubeObject>, { namespace }: Selected): boolean =>
     !namespaced || namespace !== undefined;
   const selected = <Options extends Selected>({ plural, group }: Resource<KubeObject>, options: Options): Options =>
@@ -26,7 +27,8 @@ export function shardClient(client: ClusterClient, shard: Shard): ClusterClient 
     resource: Resource<T>,
     options: WatchOptions,
   ): AsyncIterable<WatchEvent<T>> {
-    for await (const event of client.watch(resource, selected(resource, options))) {
+    const ofShard = { ...selected(resource, options), isWanted: isOurNamespace };
+    for await (const event of client.watch(resource, ofShard)) {
       if (event.type === "BOOKMARK" || isOurs(event.object)) yield event;
     }
   }

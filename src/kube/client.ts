@@ -94,6 +94,8 @@ export interface WatchOptions extends Selection {
   readonly timeoutSeconds?: number | undefined;
   /** Silence after which the connection counts as dead, in milliseconds. Default: slightly more than `timeoutSeconds`. */
   readonly idleTimeoutMs?: number | undefined;
+  /** Namespaces whose events matter. The client may leave out those of others, which it then need not parse. */
+  readonly isWanted?: ((namespace: string) => boolean) | undefined;
   /** Called when the server accepts the watch. */
   readonly onOpen?: (() => void) | undefined;
   readonly signal: AbortSignal;

@@ -79,7 +79,8 @@ async function makeOwner(client: ClusterClient, namespace: string): Promise<Owne
   return { ...object, name: metadata.name, uid: metadata.uid, controller: true };
 }
 
-function podOf(namespace: string, index: number, way: Way, owner?: OwnerReference): Pod {
+/** A pod of the load. */
+export function podOf(namespace: string, index: number, way: Way, owner?: OwnerReference): Pod {
   const preferences = way === "divided" ? { "legation.dev/scheduling-preferences": DIVIDED } : {};
   const delegated = way !== "direct" && way !== "same writes";
   return {
@@ -152,7 +153,8 @@ export async function countOf(
   { group, version, plural }: Resource<KubeObject>,
   namespace: string,
 ): Promise<number> {
-  const path = `/apis/${group}/${version}/namespaces/${namespace}/${plural}?limit=1`;
+  const api = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+  const path = `${api}/namespaces/${namespace}/${plural}?limit=1`;
   const { items, metadata } = countedPage.parse(await client.raw({ method: "GET", path }));
   return items.length + metadata.remainingItemCount;
 }

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { pods } from "../../src/kube/resources.ts";
+import { isTerminal } from "../../src/pods/pod-state.ts";
 import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -9,7 +10,14 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 export class PodWatch {
   readonly seen: Map<string, number> = new Map();
   readonly running: Map<string, number> = new Map();
+  readonly ended: Map<string, number> = new Map();
   readonly gone: Map<string, number> = new Map();
+  /** Pods that came. One that comes again under its name is another. */
+  came = 0;
+  /** Times that a pod was seen not to have ended after it had. */
+  revived = 0;
+  /** Called with each pod that has ended. */
+  onEnded: (name: string) => void = () => {};
   readonly #reflector: Reflector<Pod>;
   #waiting: { readonly done: () => boolean; readonly resolve: () => void } | undefined;
 
@@ -21,6 +29,7 @@ export class PodWatch {
       clock: realClock,
       log: createLogger({ level: "silent" }),
       onEvent: ({ type, object }) => {
+        if (type === "added") this.came += 1;
         if (type === "deleted") this.gone.set(object.metadata.name, performance.now());
         else this.#note(object);
         if (this.#waiting?.done() === true) this.#waiting.resolve();
@@ -43,6 +52,11 @@ export class PodWatch {
     await this.#until(() => this.#reflector.store.size === 0);
   }
 
+  /** Forgets the times of a pod that is gone: a long run has many. */
+  forget(name: string): void {
+    for (const times of [this.seen, this.running, this.ended, this.gone]) times.delete(name);
+  }
+
   async stop(): Promise<void> {
     await this.#reflector.stop();
   }
@@ -54,9 +68,16 @@ export class PodWatch {
     });
   }
 
-  #note({ metadata, status }: Stored<Pod>): void {
+  #note(pod: Stored<Pod>): void {
+    const { metadata, status } = pod;
     const now = performance.now();
     if (!this.seen.has(metadata.name)) this.seen.set(metadata.name, now);
     if (status?.phase === "Running" && !this.running.has(metadata.name)) this.running.set(metadata.name, now);
+    const hasEnded = isTerminal(pod);
+    if (this.ended.has(metadata.name)) this.revived += hasEnded ? 0 : 1;
+    else if (hasEnded) {
+      this.ended.set(metadata.name, now);
+      this.onEnded(metadata.name);
+    }
   }
 }

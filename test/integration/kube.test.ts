@@ -346,6 +346,25 @@ describe("a watch", () => {
     expect((await kubeErrorOf(all(old))).code).toBe("Gone");
   });
 
+  test("leaves out an unwanted namespace without parsing its events", async () => {
+    const { resourceVersion } = await client.list(configMaps, { namespace });
+    for (const other of ["default", namespace]) {
+      const { metadata, ...rest } = configMap("unwanted");
+      await client.create(configMaps, { ...rest, metadata: { ...metadata, namespace: other } });
+    }
+    const options = {
+      resourceVersion,
+      fieldSelector: "metadata.name=unwanted",
+      isWanted: (name: string) => name === namespace,
+    };
+    for await (const event of client.watch(configMaps, { ...options, signal: new AbortController().signal })) {
+      if (event.type === "BOOKMARK") continue;
+      expect(event.object.metadata.namespace).toBe(namespace);
+      break;
+    }
+    await client.delete(configMaps, { namespace: "default", name: "unwanted" });
+  });
+
   test("ends without error at its timeout", async () => {
     const { resourceVersion } = await client.list(configMaps, { namespace });
     const { signal } = new AbortController();

@@ -16,6 +16,12 @@ const DEFAULT_TIMEOUT_SECONDS = 300;
 // Tolerance for a live server that ends the watch late.
 const IDLE_MARGIN_MS = 15_000;
 
+// API servers write the fields of built-in types in the order of their declarations. Another order is only slower.
+const NAMESPACE =
+  /^\{"type":"(?:ADDED|MODIFIED|DELETED)","object":\{"kind":"\w+","apiVersion":"[\w./-]+","metadata":\{"name":"[^"\\]+",(?:"generateName":"[^"\\]+",)?"namespace":"([^"\\]+)"/;
+// Two names of 253 bytes and a namespace of 63, with what is between.
+const NAMESPACE_WITHIN = 1_024;
+
 /** Yields the events of one watch; see `ClusterClient.watch`. */
 export async function* watchEvents<T extends KubeObject>(
   transport: Transport,
@@ -24,8 +30,17 @@ export async function* watchEvents<T extends KubeObject>(
 ): AsyncGenerator<WatchEvent<T>> {
   const request = watchRequest(resource, options);
   for await (const lines of watchLines(transport, request, options)) {
-    for (const line of lines) yield decode(resource, line, options, transport, request);
+    for (const line of lines) {
+      if (isWanted(line, options)) yield decode(resource, line, options, transport, request);
+    }
   }
+}
+
+/** Reports whether a line has to be parsed. */
+function isWanted(line: Buffer, options: WatchOptions): boolean {
+  if (options.isWanted === undefined) return true;
+  const namespace = NAMESPACE.exec(line.toString("latin1", 0, NAMESPACE_WITHIN))?.[1];
+  return namespace === undefined || options.isWanted(namespace);
 }
 
 export function watchRequest(

@@ -13,7 +13,8 @@ const OURS = NAMES.filter((namespace) => isInShard(SHARD, namespace));
 const objects = [...NAMES, "legation-system", undefined].map((namespace) => ({
   metadata: { name: "one", uid: "1", resourceVersion: "1", ...(namespace === undefined ? {} : { namespace }) },
 }));
-const asked: (ListOptions | WatchOptions | undefined)[] = [];
+const asked: (ListOptions | undefined)[] = [];
+const watched: WatchOptions[] = [];
 const client = shardClient(
   fakeClient({
     list: async (_, options) => {
@@ -21,7 +22,7 @@ const client = shardClient(
       return { items: objects, size: 4_200 };
     },
     watch: async function* (_, options) {
-      asked.push(options);
+      watched.push(options);
       for (const object of objects) yield { type: "ADDED", object, size: 1 };
       yield { type: "BOOKMARK", resourceVersion: "9" };
     },
@@ -42,6 +43,7 @@ test("watches them, and passes bookmarks on", async () => {
     seen.push(event.type === "BOOKMARK" ? event.type : event.object.metadata.namespace);
   }
   expect(seen).toEqual([...OURS, "legation-system", undefined, "BOOKMARK"]);
+  expect(NAMES.filter((name) => watched.at(-1)?.isWanted?.(name))).toEqual(OURS);
 });
 
 test("asks the API server for pods without the slots of other shards", async () => {

@@ -85,3 +85,11 @@ test("remembers 50,000 pods at most, and forgets the longest silent ones", () =>
   for (let number = 0; number < 50_000; number += 1) filter.accepts("east", about(number), 0);
   expect(accepted(filter, 1, 0)).toBe(1);
 });
+
+test("forgets a pod whose limit is full again, at the next event of any", () => {
+  const filter = new SpamFilter();
+  acceptedOfEach(filter, 100, 0, "west");
+  expect(filter.size).toBe(100);
+  acceptedOfEach(filter, 1, 3 * minute, "east");
+  expect(filter.size).toBe(1);
+});

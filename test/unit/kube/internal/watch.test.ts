@@ -51,6 +51,23 @@ describe("a watch", () => {
     expect(`${JSON.stringify({ ...event, size: undefined })}\n`).toBe(text);
   });
 
+  test("leaves out an unwanted namespace without parsing its events", async () => {
+    // As API servers write a pod: its kind first, its name before its namespace.
+    const written = (namespace: string, generateName: object, rest: string): string =>
+      `${JSON.stringify({ type: "ADDED", object: { kind: "Pod", apiVersion: "v1", metadata: { name: "web", ...generateName, namespace, uid: "u", resourceVersion: "7" } } }).slice(0, -2)}${rest}\n`;
+    const text =
+      written("unwanted", {}, ",not JSON") +
+      written("unwanted", { generateName: "we" }, ",not JSON") +
+      written("wanted", {}, "}}") +
+      line("ADDED", { ...stored, metadata: { ...stored.metadata, namespace: "in another order" } });
+    server.faults.push(stream(text, "end"));
+    const events = await collect({ isWanted: (namespace) => namespace === "wanted" });
+    expect(events.map((event) => "object" in event && event.object.metadata.namespace)).toEqual([
+      "wanted",
+      "in another order",
+    ]);
+  });
+
   test("yields bookmarks", async () => {
     const annotations = { "k8s.io/initial-events-end": "true" };
     const text =
