@@ -57,6 +57,8 @@ export interface AgentStatus {
   readonly connectedSince: string;
   /** When its certificate for the hub expires; RFC 3339. */
   readonly certificateExpires?: string;
+  /** IP address at which pods of the member reach the host's API server through it. Absent: they do not. */
+  readonly homeAddress?: string;
 }
 
 export interface ClusterStatus {
@@ -119,6 +121,11 @@ export const clusterStatusSchema: z.ZodType<ClusterStatus> = z
           .string()
           .meta({ format: "date-time" })
           .describe("When its certificate for the hub expires. It renews it after two thirds of its life.")
+          .exactOptional(),
+        homeAddress: z
+          .string()
+          .max(45)
+          .describe("IP address at which pods of the member reach this cluster's API server through it.")
           .exactOptional(),
       })
       .describe("The agent of the member as it last connected.")

@@ -1,6 +1,6 @@
 import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, QUEUED_OBJECT_LABEL } from "../api/keys.ts";
-import type { Pod } from "../api/kubernetes.ts";
+import { objectKey, type Pod } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 import { isInShard, type Shard } from "../api/shards.ts";
 import type { ClusterClient, ListPage } from "../kube/client.ts";
@@ -36,12 +36,12 @@ type NodeSums = Map<string, Record<string, number>>;
 
 interface Detail {
   readonly byNode: NodeSums;
-  /** The part of each Job of the member and of each whole object of a queue, by its uid. */
+  /** The part of each Job of the member, by its key, and of each whole object of a queue, by the object's uid on the host. */
   readonly byOwner: Map<string, NodeSums>;
 }
 
 export interface ForeignByNode {
-  /** Returns the sum on one node, without the pods of some Jobs of the member and objects of the host's queues, given by uid. */
+  /** Returns the sum on one node, without the pods of some Jobs of the member, by key, and objects of the host's queues, by uid. */
   on(node: string, without?: Iterable<string>): Amounts;
 }
 
@@ -224,7 +224,8 @@ function addDetail({ byNode, byOwner }: Detail, { metadata, spec }: Pod, request
   const node = spec?.nodeName ?? "";
   addOn(byNode, node, requests);
   const job = metadata?.ownerReferences?.find(({ kind, controller }) => kind === "Job" && controller === true);
-  const owner = metadata?.labels?.[QUEUED_OBJECT_LABEL] ?? job?.uid;
+  const name = job && objectKey({ namespace: metadata?.namespace, name: job.name });
+  const owner = metadata?.labels?.[QUEUED_OBJECT_LABEL] ?? name;
   if (owner === undefined) return;
   const own: NodeSums = byOwner.get(owner) ?? new Map();
   addOn(own, node, requests);

@@ -93,6 +93,7 @@ export class Controllers {
     if (shard.count === 1) events.on("proxy", onAny);
     else if (isFirst(shard)) this.#allProxies = reflectProxies({ host: options.host, onEvent: onAny, clock, log });
     const allProxies = this.#allProxies?.store ?? proxies;
+    const everywhere = this.#allProxies === undefined ? undefined : options.host;
     this.#proxies = proxies;
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
@@ -113,7 +114,7 @@ export class Controllers {
       recorder,
       refusedWrites,
       server: homeApiServer,
-      agentAddress: (name) => this.#agents.agent(name)?.homeAddress,
+      agentAddress: (name) => this.#agents.homeAddress(name),
       proxies,
       modeOf: (proxy) => this.#delegation.placementState.eligibilities.apiMode(proxy),
     });
@@ -146,6 +147,7 @@ export class Controllers {
     });
     this.#delegation = new DelegationController({
       ...running,
+      everywhere,
       identity,
       proxies: proxyReflector,
       preparer: together(this.#copiers),
@@ -178,10 +180,10 @@ export class Controllers {
       refusedWrites,
     });
     const { podRules: rules } = this.#delegation.placementState;
-    const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
+    const whole = { ...running, everywhere, identity, memberNamespaces, recorder, restoredHost, rules };
     this.#whole = runWholeTypes(whole);
     for (const type of this.#whole) type.follow(running.events);
-    this.#types = new TypesController({ ...whole, everywhere: options.host, proxies, followers });
+    this.#types = new TypesController({ ...whole, proxies, followers });
     if (isFirst(shard)) {
       this.#hostWide = new HostWide({
         ...running,

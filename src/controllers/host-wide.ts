@@ -57,6 +57,7 @@ type HostState = NonNullable<ReturnType<RoomOptions["hostState"]>>;
 export interface HostWideOptions extends ControllerOptions, Pick<ControllersOptions, "kubelets"> {
   /** Shows the objects of all shards. */
   readonly host: ClusterClient;
+  readonly shard: Shard;
   readonly registry: Registry;
   readonly events: Events<ControllerEvents>;
   readonly metrics?: Metrics;
@@ -88,7 +89,7 @@ export class HostWide {
   readonly #serving: NodeServing | undefined;
 
   constructor(options: HostWideOptions) {
-    const { registry, events, proxies, nodes, homeApiServer, whole, types, clock, log } = options;
+    const { shard, registry, events, proxies, nodes, homeApiServer, whole, types, clock, log } = options;
     this.#tokens = renewMemberTokens(options);
     this.#profiles = new ClusterProfileController({
       ...options,
@@ -130,6 +131,7 @@ export class HostWide {
       registry,
       proxies,
       proxiesOn: (node) => proxies.byIndex(NODE_INDEX, node),
+      shard,
       onChange: (name) => events.emit("nodeEndpoint", name),
       clock,
       log,

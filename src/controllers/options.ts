@@ -46,6 +46,7 @@ export interface KubeletContext {
   readonly registry: Registry;
   readonly proxies: ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
+  readonly shard: Shard;
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;

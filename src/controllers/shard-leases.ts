@@ -8,7 +8,7 @@ import { leases } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Interval, parseLeaderlessIntervals } from "../runtime/leaderless-intervals.ts";
 
-// A replica that never stopped cleanly leaves its Lease.
+// A replica that is killed leaves its Lease, and may come back under its name.
 const FORGOTTEN_MS = 60 * 60_000;
 
 /** The Leases of shards and of the replicas that share them out, as they were last read. */
@@ -61,13 +61,13 @@ export class ShardLeases {
     return index === 0 ? [] : all.filter(([, to]) => to <= made);
   }
 
-  /** Deletes the Leases of shards that are no more, and of replicas that ended long ago. Rejects with KubeError. */
+  /** Deletes the Leases of shards that are no more, and of replicas that stopped, or were killed long ago. Rejects with KubeError. */
   async clean(count: number, signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#options;
     for (const { metadata, spec } of this.#leases) {
       const { name, uid, resourceVersion } = metadata;
       const isOver = name.startsWith(REPLICA_LEASE_PREFIX)
-        ? Date.parse(spec?.renewTime ?? "") < clock.wall() - FORGOTTEN_MS
+        ? spec?.holderIdentity === "" || Date.parse(spec?.renewTime ?? "") < clock.wall() - FORGOTTEN_MS
         : (shardOfLease(name) ?? 0) >= count;
       const options = { uid, resourceVersion, signal };
       if (isOver) {

@@ -111,7 +111,7 @@ export class NodeServer {
         return;
       }
       const { pod, container } = endpoint;
-      const found = lookUpPod(source, this.#cluster, pod, container);
+      const found = await lookUpPod(source, this.#cluster, pod, container);
       if (found.problem !== undefined) {
         refuseText(socket, refusalOf(found), clock);
         return;
@@ -178,7 +178,7 @@ export class NodeServer {
         return answerText(response, 404, "404 page not found");
       case "log": {
         const { pod, container } = endpoint;
-        const found = lookUpPod(this.#options.source, this.#cluster, pod, container);
+        const found = await lookUpPod(this.#options.source, this.#cluster, pod, container);
         if (found.problem !== undefined) {
           const { status, text } = refusalOf(found);
           return answerText(response, status, text);

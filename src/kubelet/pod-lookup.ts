@@ -1,7 +1,10 @@
 import { DELEGATE_UID_ANNOTATION, virtualNodeName } from "../api/keys.ts";
 import { type ObjectRef, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import { isInShard, type Shard } from "../api/shards.ts";
 import type { Member } from "../clusters/member.ts";
 import type { Registry } from "../clusters/registry.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { pods } from "../kube/resources.ts";
 import { everRan, isTerminal } from "../pods/pod-state.ts";
 import type { ReadStore } from "../runtime/store.ts";
 
@@ -9,6 +12,8 @@ export interface PodSource {
   readonly registry: Pick<Registry, "member" | "problem">;
   readonly proxies: ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
+  /** The pods that are watched in members. Proxies are those of all shards. */
+  readonly shard: Shard;
 }
 
 export interface PodRef extends ObjectRef {
@@ -23,12 +28,12 @@ export type Lookup =
   | { readonly problem: "notFound" | "notRunning" | "unavailable"; readonly message: string };
 
 /** Finds the delegate of a proxy on the node of `cluster`: the pod whose uid it records, never another of that name. */
-export function lookUpPod(
+export async function lookUpPod(
   source: PodSource,
   cluster: string,
   { namespace, name, uid }: PodRef,
   container?: string,
-): Lookup {
+): Promise<Lookup> {
   const key = objectKey({ namespace, name });
   const missing = { problem: "notFound", message: `pod "${name}_${namespace}" does not exist` } as const;
   const proxy = source.proxies.get(key);
@@ -41,8 +46,16 @@ export function lookUpPod(
   if (!reachable) return unavailable(cluster, message);
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");
   const recorded = proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
-  if (recorded !== undefined && member.delegates.get(key)?.metadata.uid === recorded) {
-    return { member, proxyUid: proxy.metadata.uid };
+  try {
+    const delegate = isInShard(source.shard, namespace)
+      ? member.delegates.get(key)
+      : await member.client.find(pods, { namespace, name });
+    if (recorded !== undefined && delegate?.metadata.uid === recorded) {
+      return { member, proxyUid: proxy.metadata.uid };
+    }
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    return unavailable(cluster, error.detail);
   }
   return isTerminal(proxy) ? missing : { problem: "notRunning", message: whyNotRunning(proxy, container) };
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { DELEGATE_UID_ANNOTATION, HOST_LABEL, VIRTUAL_NODE_LABEL, virtualNodeName } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
+import { isInShard } from "../api/shards.ts";
 import type { Member } from "../clusters/member.ts";
 import { ignoring, isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -86,10 +87,11 @@ export class UsageReader {
     const { cluster, source } = this.#options;
     return source.proxiesOn(virtualNodeName(cluster)).flatMap((pod) => {
       const key = objectKey(pod.metadata);
-      const delegate = member.delegates.get(key);
-      if (delegate === undefined || delegate.metadata.uid !== pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) {
-        return [];
-      }
+      const { namespace, annotations } = pod.metadata;
+      // Delegates of other shards are not watched: their proxies show what runs, some moments later.
+      const delegate = isInShard(source.shard, namespace) ? member.delegates.get(key) : pod;
+      const isRecorded = delegate === pod || delegate?.metadata.uid === annotations?.[DELEGATE_UID_ANNOTATION];
+      if (delegate === undefined || !isRecorded) return [];
       const containers = this.#containersOf(pod, delegate, metrics.get(key));
       return containers.length === 0 ? [] : [{ pod, containers }];
     });

@@ -17,9 +17,9 @@ export interface AdapterOptions extends WholeOptions {
 /** The engine of a built-in type, as far as those outside of it know. */
 export interface RunningType
   extends Pick<WholeController<KubeObject, never, never, never>, "start" | "stop" | "follow"> {
-  /** Returns all objects, as Kueue's admission checks judge their pods. */
+  /** Returns the objects of all shards, as Kueue's admission checks judge their pods. */
   work(): readonly WholeWork[];
-  /** Returns the objects that the member of that name has. */
+  /** Returns the objects of all shards that the member of that name has. */
   inMember(cluster: string): readonly WholeInMember[];
 }
 
@@ -41,7 +41,7 @@ function running<T extends KubeObject, Assignment, Shown, O extends Observed<T, 
     start: () => engine.start(),
     stop: () => engine.stop(),
     follow: (events) => engine.follow(events),
-    work: () => engine.objects().map((object) => type.workOf(object)),
-    inMember: (cluster) => engine.inMember(cluster).map(({ object, copy }) => type.inMember(object, copy)),
+    work: () => engine.objectsEverywhere().map((object) => type.workOf(object)),
+    inMember: (cluster) => engine.inMember(cluster).map((object) => type.inMember(object)),
   };
 }

@@ -38,8 +38,8 @@ export interface WholeType<T extends KubeObject = KubeObject> {
   /** Returns the fields beside metadata that `partsOf` reads: others may be secret or large. */
   fieldsOfParts(object: T): Omit<T, "metadata">;
   workOf(object: Stored<T>): WholeWork;
-  /** Returns what the member has of the object. `copy`: undefined if there is none, or it was not read. */
-  inMember(object: Stored<T>, copy: Stored<T> | undefined): WholeInMember;
+  /** Returns what a member that has the object has of it. */
+  inMember(object: Stored<T>): WholeInMember;
   /** Returns the place that a new object would get. */
   place(object: Stored<T>, options: PlaceOptions): WholePlace;
 }
@@ -66,8 +66,8 @@ export interface WholeWork {
 /** A Job or object that goes to members whole, as it is in the member that has it. */
 export interface WholeInMember {
   readonly pods: readonly { readonly pod: Pod; readonly count: number }[];
-  /** The uid by which the member's pods are known as its own. Absent: it has none. */
-  readonly uid?: string;
+  /** The key by which the member's pods are known as its own, as `ForeignByNode` has them. Absent: it has none. */
+  readonly owner?: string;
 }
 
 export interface PlaceOptions {

@@ -260,11 +260,11 @@ export const command: Equip = equipped({
       kubelets:
         kubelet === undefined
           ? undefined
-          : ({ registry, proxies, proxiesOn, ...rest }) =>
+          : ({ registry, proxies, proxiesOn, shard, ...rest }) =>
               new NodeServers({
                 ...kubelet,
                 ...rest,
-                source: { registry, proxies, proxiesOn },
+                source: { registry, proxies, proxiesOn, shard },
                 metrics,
                 host: hostClient({ limits: KUBELET_LIMITS }),
               }),

@@ -98,6 +98,7 @@ export class AgentController implements Gatekeeper {
       if (name === HUB_SECRET) void this.#hub.refresh();
     });
     events.on("cluster", (name) => this.#onCluster(name));
+    events.on("clusterStatus", (name) => this.#noteHomeAddress(name));
   }
 
   /** Resolves once the hub listens, if there is a Secret for it. A hub that cannot serve stops nothing else. */
@@ -129,6 +130,12 @@ export class AgentController implements Gatekeeper {
     return this.#hub.hub?.agent(name);
   }
 
+  /** Returns the IP address at which pods of a cluster reach the host through its agent. Other shards find it in the Cluster. */
+  homeAddress(name: string): string | undefined {
+    const { shard, registry } = this.#options;
+    return isFirst(shard) ? this.agent(name)?.homeAddress : registry.cluster(name)?.status?.agent?.homeAddress;
+  }
+
   refusal(agent: AgentIdentity): string | undefined {
     return this.#admission.refusal(agent);
   }
@@ -147,10 +154,7 @@ export class AgentController implements Gatekeeper {
     const { events } = this.#options;
     this.#userAccess.ensure(name);
     events.emit("agent", name);
-    const address = this.agent(name)?.homeAddress;
-    if (address === this.#homeAddresses.get(name)) return;
-    this.#homeAddresses.set(name, address);
-    if (address !== undefined) events.emit("homeApi");
+    this.#noteHomeAddress(name);
   }
 
   authorities(): string {
@@ -176,6 +180,13 @@ export class AgentController implements Gatekeeper {
       log.warn({ err, member: name, account }, "credentials of an agent not stored");
       clock.after(ASK_AGAIN_MS, () => this.#hub.hub?.askForCredentials(name, account));
     });
+  }
+
+  #noteHomeAddress(name: string): void {
+    const address = this.homeAddress(name);
+    if (address === this.#homeAddresses.get(name)) return;
+    this.#homeAddresses.set(name, address);
+    if (address !== undefined) this.#options.events.emit("homeApi");
   }
 
   #onCluster(name: string): void {

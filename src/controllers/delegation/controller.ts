@@ -83,7 +83,8 @@ export class DelegationController {
       onEvent: () => this.#onDefaults(),
     });
     this.#classes = new HostClasses(options);
-    this.#wishes = new WorkloadWishes({ ...options, onChange: (namespace) => this.#onWishes(namespace) });
+    const host = options.everywhere ?? options.host;
+    this.#wishes = new WorkloadWishes({ ...options, host, onChange: (namespace) => this.#onWishes(namespace) });
     this.placementState = new PlacementState({
       registry,
       classes: this.#classes.admission,

@@ -25,6 +25,8 @@ import type { View } from "./decision/view.ts";
 
 export interface DelegationOptions extends ControllerOptions {
   readonly host: ClusterClient;
+  /** Shows the host's workloads of all shards, in the first of several, which answers for their pods' room. Undefined: `host` does. */
+  readonly everywhere: ClusterClient | undefined;
   readonly metrics?: Metrics;
   readonly identity: HostIdentity;
   readonly registry: Pick<

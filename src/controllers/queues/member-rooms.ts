@@ -1,6 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
-import { virtualNodeName } from "../../api/keys.ts";
+import { MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { CLUSTER_QUEUE_LABEL, KUEUE_PREFIX } from "../../api/kueue.ts";
 import { type Amounts, addAmounts } from "../../api/quantity.ts";
@@ -26,15 +26,16 @@ interface HostPods {
   readonly unqueued: Amounts;
   readonly onNodes: ReadonlyMap<string, Amounts>;
   readonly somewhere: Record<string, number>;
-  /** Uids by which the pods of whole Jobs and objects are known that a queue admitted. */
+  /** Keys by which the pods of whole Jobs and objects are known that a queue admitted. */
   readonly owners: readonly string[];
 }
 
 /** Returns what a member has for queues. Pods of this host that no queue admitted count as others' do. */
 export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
   const { name, labels, closed, nodesHave, limits } = member.candidate();
-  const nodeOf = (proxy: Stored<Pod>): string | undefined =>
-    member.delegates.get(objectKey(proxy.metadata))?.spec?.nodeName;
+  // Delegates of other shards are not watched.
+  const nodeOf = ({ metadata }: Stored<Pod>): string | undefined =>
+    member.delegates.get(objectKey(metadata))?.spec?.nodeName ?? metadata.annotations?.[MEMBER_NODE_ANNOTATION];
   const { queued, unqueued, onNodes, somewhere, owners } = hostPods(name, facts, nodeOf);
   const foreign = member.foreignByNode();
   if (foreign === undefined) {
@@ -89,14 +90,14 @@ function hostPods(
       if (node !== undefined) onNodes.set(node, sum);
     }
   }
-  for (const { pods, uid } of wholeInMember(cluster)) {
+  for (const { pods, owner } of wholeInMember(cluster)) {
     const admitted = pods.flatMap(({ pod, count }) => {
       const requests: Record<string, number> = {};
       addAmounts(requests, podRequests(pod), count);
       return admittedPods(pod, requests) ?? [];
     });
     queued.push(...admitted);
-    if (admitted.length > 0 && uid !== undefined) owners.push(uid);
+    if (admitted.length > 0 && owner !== undefined) owners.push(owner);
   }
   return { queued, unqueued, onNodes, somewhere, owners };
 }

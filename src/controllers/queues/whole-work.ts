@@ -40,5 +40,5 @@ function objectInMember(
 ): WholeInMember {
   const counts = expressions.podCounts(object);
   const pods = podsOfTemplates(object, type).map((pod, index) => ({ pod, count: counts[index] ?? 0 }));
-  return { pods, uid: object.metadata.uid };
+  return { pods, owner: object.metadata.uid };
 }

@@ -99,8 +99,7 @@ export function clusterStatus(
   return {
     urgent,
     body: {
-      ...withRemovals(current, counters),
-      ...way.body,
+      ...withRemovals(current, { ...counters, ...way.body }),
       observedGeneration: cluster.metadata.generation,
       ...defined({ version: facts.version, server: facts.server }),
       conditions: [
@@ -126,9 +125,14 @@ function connectionOf({ cluster, facts }: Observed): {
   return { wanted, body: wanted };
 }
 
-function agentStatus({ version, since, certificateExpires }: NonNullable<Observed["facts"]["agent"]>): AgentStatus {
+function agentStatus({
+  version,
+  since,
+  certificateExpires,
+  homeAddress,
+}: NonNullable<Observed["facts"]["agent"]>): AgentStatus {
   const expires = certificateExpires === undefined ? undefined : timestamp(certificateExpires);
-  return { version, connectedSince: timestamp(since), ...defined({ certificateExpires: expires }) };
+  return { version, connectedSince: timestamp(since), ...defined({ certificateExpires: expires, homeAddress }) };
 }
 
 /** Returns the conditions that a Cluster has only while they are False, each with its message if it is. */

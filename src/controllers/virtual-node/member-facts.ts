@@ -15,6 +15,7 @@ interface Agent {
   readonly version?: string;
   readonly since: number;
   readonly certificateExpires: number | undefined;
+  readonly homeAddress?: string | undefined;
 }
 
 /** The stores and counts that tell of members. */
@@ -42,11 +43,11 @@ export function memberFacts(
   const { unfinished, running } = unfinishedOn(sources.proxies, virtualNodeName(name));
   const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
   const waiting = isLeaving ? sources.waitingIn(name) : 0;
-  const { version: agentVersion, since, certificateExpires } = sources.agent?.(name) ?? {};
+  const { version: agentVersion, since, certificateExpires, homeAddress } = sources.agent?.(name) ?? {};
   const agent =
     agentVersion === undefined || since === undefined
       ? {}
-      : { agent: { version: agentVersion, since, ...defined({ certificateExpires }) } };
+      : { agent: { version: agentVersion, since, ...defined({ certificateExpires, homeAddress }) } };
   if (member === undefined) {
     const isRefused = registry.joinedAs(name) !== undefined;
     return {

@@ -18,7 +18,12 @@ export interface NodeFacts {
   readonly version?: string;
   readonly server?: string;
   /** The connected agent. Absent: none, or it has not told of itself yet. */
-  readonly agent?: { readonly version: string; readonly since: number; readonly certificateExpires?: number };
+  readonly agent?: {
+    readonly version: string;
+    readonly since: number;
+    readonly certificateExpires?: number;
+    readonly homeAddress?: string;
+  };
   /** The member's nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;

@@ -5,10 +5,9 @@ import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
-import { isFirst } from "../../api/shards.ts";
+import { isFirst, isInShard, type Shard } from "../../api/shards.ts";
 import { hasWholeFinalizer } from "../../copies/objects.ts";
 import type { QueuedObjects } from "../../copies/queued-objects.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { ignoring } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -30,8 +29,6 @@ import { WholeController, type WholeOptions } from "./whole-controller.ts";
 
 export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
   readonly proxies: ReadStore<Pod>;
-  /** A client of the host that shows the objects of all shards. */
-  readonly everywhere: ClusterClient;
   readonly events: Events<ControllerEvents>;
   readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead" | "groupOf"> & {
     readonly devices: FollowerOptions["devices"];
@@ -52,8 +49,7 @@ type Following = Pick<WholeObjects, "onMembers" | "onConnection"> & Partial<Pick
 interface Observed {
   readonly type: Stored<DelegatedType>;
   readonly running: Running | undefined;
-  /** Others have objects of the type, too. */
-  readonly isSharded: boolean;
+  readonly shard: Shard;
 }
 
 type Action =
@@ -121,11 +117,11 @@ export class TypesController {
     await Promise.all(this.#stopping);
   }
 
-  /** Returns the objects of types that a queue holds back. */
+  /** Returns the objects of all shards, of types that a queue holds back. */
   queuedObjects(): readonly QueuedObjects[] {
     return [...this.#running.values()].flatMap(({ type, whole }) => {
       if (whole === undefined || type.spec.queue === undefined) return [];
-      return [{ type, expressions: whole.adapter.statuses, objects: whole.objects.objects() }];
+      return [{ type, expressions: whole.adapter.statuses, objects: whole.objects.objectsEverywhere() }];
     });
   }
 
@@ -216,7 +212,7 @@ export class TypesController {
 
   #observe(key: ObjectKey): Observed | undefined {
     const type = isFirst(this.#options.shard) ? this.#types.store.get(key) : undefined;
-    return type && { type, running: this.#running.get(key), isSharded: this.#options.shard.count > 1 };
+    return type && { type, running: this.#running.get(key), shard: this.#options.shard };
   }
 
   /** Tells operators why members do not get the definition, which no object shows. */
@@ -231,7 +227,7 @@ export class TypesController {
   async #execute(action: Action, context: ActionContext<ObjectKey>): Promise<Expectation<Observed> | undefined> {
     const { key, signal } = context;
     if (action.type === "ask") {
-      const { everywhere, shard } = this.#options;
+      const { shard, host, everywhere = host } = this.#options;
       const listed = everywhere.list(action.resource, { labelSelector: WHOLE_KEY, signal });
       const found = await ignoring(listed, "NotFound");
       if (found !== undefined && (shard.count === 1 || found.items.some(hasWholeFinalizer))) return undefined;
@@ -264,14 +260,14 @@ function releaseOf(type: Stored<DelegatedType>): Extract<Action, { readonly type
   return { type: "patch", object: type, finalizers: finalizers.filter((finalizer) => finalizer !== TYPE_FINALIZER) };
 }
 
-function decide({ type, running, isSharded }: Observed, now: number, wall: number): Decision<Action> {
+function decide({ type, running, shard }: Observed, now: number, wall: number): Decision<Action> {
   const { deletionTimestamp, finalizers = [] } = type.metadata;
   const hasFinalizer = finalizers.includes(TYPE_FINALIZER);
   if (deletionTimestamp !== undefined) {
     if (!hasFinalizer) return { actions: [], outcome: "Retired" };
     const objects = running?.whole?.objects;
     if (objects?.objects().some(hasWholeFinalizer) === true) return { actions: [], outcome: "Retiring" };
-    if (objects?.isRead === false || isSharded) {
+    if (objects?.isRead === false || shard.count > 1) {
       const ask = { type: "ask", object: type, resource: resourceOfType(type) } as const;
       return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
     }
@@ -284,12 +280,16 @@ function decide({ type, running, isSharded }: Observed, now: number, wall: numbe
     };
   }
   if (running === undefined) return { actions: [], outcome: "NotRunning" };
-  const status = statusOf(type, running, wall);
+  const status = statusOf(type, running, { shard, wall });
   if (jsonEqual(status, type.status)) return { actions: [], outcome: "InStep" };
   return { actions: [{ type: "status", object: type, status }], outcome: "Reporting" };
 }
 
-function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): DelegatedTypeStatus {
+function statusOf(
+  type: Stored<DelegatedType>,
+  running: Running,
+  { shard, wall }: { readonly shard: Shard; readonly wall: number },
+): DelegatedTypeStatus {
   const { whole, follower, definition } = running;
   const states = [
     whole && readiness(whole.objects),
@@ -304,7 +304,9 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
     ...defined({ observedGeneration: generation }),
   }));
   if (whole === undefined) return { conditions, objects: follower?.copies.named().length ?? 0 };
-  return { conditions, objects: whole.objects.objects().length, ...whole.adapter.counts() };
+  const all = whole.objects.objectsEverywhere();
+  const elsewhere = shard.count === 1 ? [] : all.filter(({ metadata }) => !isInShard(shard, metadata.namespace));
+  return { conditions, objects: all.length, ...whole.adapter.counts(elsewhere) };
 }
 
 function followerReadiness({ copies }: Follower): ConditionState {

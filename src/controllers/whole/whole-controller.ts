@@ -1,6 +1,7 @@
 import { defined } from "../../api/defined.ts";
 import { type KubeObject, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { findByList } from "../../kube/list.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -10,6 +11,7 @@ import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
+import { Sources } from "../copying/sources.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import type { WholeAdapter } from "./adapter.ts";
@@ -17,6 +19,8 @@ import { Executor } from "./execute.ts";
 import { type Action, LOOK_AGAIN_MS, type Observed } from "./model.ts";
 
 export interface WholeOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
+  /** Shows the host's objects of all shards, in the first of several. Undefined: `host` does, or nobody asks. */
+  readonly everywhere: ClusterClient | undefined;
   readonly restoredHost: Pick<RestoredHost, "keeps" | "confirm">;
 }
 
@@ -30,6 +34,8 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
   readonly #options: WholeOptions;
   readonly #kind: string;
   readonly #copier: Copier<T>;
+  /** The objects of all shards, where this is the first. */
+  readonly #everywhere: Sources<T>;
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #loop: Controller<ObjectKey, O, Action<T, Assignment, Shown>>;
   /** The status that was last sent of each object. Losing it costs one write. */
@@ -41,11 +47,12 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
   constructor(adapter: WholeAdapter<T, Assignment, Shown, O>, options: WholeOptions) {
     this.#adapter = adapter;
     this.#options = options;
-    const { registry, clock } = options;
+    const { registry, everywhere, identity, clock, log } = options;
     const { kind } = adapter.writes;
     this.#kind = kind.resource.kind;
     this.#guard = new WriteGuard({ clock });
     const isOnRecord = adapter.membersOnRecord !== undefined;
+    const indexes = isOnRecord ? { [MEMBER_INDEX]: (object: T) => orNone(adapter.membersOnRecord?.(object)) } : {};
     this.#copier = new Copier<T>({
       ...options,
       name: adapter.names.copies,
@@ -71,9 +78,19 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
         onMember: ({ name }) => this.#enqueue(this.#concernedBy(name), [name]),
         onMemberState: ({ name }) => this.#enqueue(this.#concernedBy(name)),
       },
-      indexes: isOnRecord ? { [MEMBER_INDEX]: (object) => orNone(adapter.membersOnRecord?.(object)) } : {},
+      indexes,
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
     });
+    this.#everywhere =
+      everywhere === undefined
+        ? this.#copier.sources
+        : new Sources<T>({
+            ...{ host: everywhere, hostId: identity.id, kinds: new Map([[this.#kind, kind]]), perNamespace: false },
+            ...{ indexes, clock, log },
+            onSource: () => adapter.onChange?.(),
+            onState: () => adapter.onChange?.(),
+            isNeeded: () => true,
+          });
     this.#waiting = isOnRecord
       ? new PacedResync({
           clock,
@@ -108,6 +125,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
 
   start(): void {
     this.#copier.sources.need(this.#kind, "");
+    this.#everywhere.need(this.#kind, "");
     this.#copier.onMembers();
   }
 
@@ -116,6 +134,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     // A copier that stops looks as if no member were read.
     await this.#loop.stop();
     await this.#copier.stop();
+    await this.#everywhere.stop();
   }
 
   /** Hears of members and defaults from now on. Who runs many of these calls `onMembers` and its neighbours instead. */
@@ -154,13 +173,14 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     return this.#copier.sources.all(this.#kind);
   }
 
-  /** Returns the objects that the member of that name is to have, each with its copy there as far as that was read. */
-  inMember(cluster: string): readonly { readonly object: Stored<T>; readonly copy: Stored<T> | undefined }[] {
-    const member = this.#options.registry.member(cluster);
-    return this.#concernedBy(cluster).map((object) => {
-      const { namespace = "", name } = object.metadata;
-      return { object, copy: member && this.#copier.copies.of(member, this.#kind, namespace, name) };
-    });
+  /** Returns the objects of all shards. */
+  objectsEverywhere(): readonly Stored<T>[] {
+    return this.#everywhere.all(this.#kind);
+  }
+
+  /** Returns the objects of all shards that the member of that name is to have. */
+  inMember(cluster: string): readonly Stored<T>[] {
+    return this.#everywhere.byIndex(this.#kind, "", { index: MEMBER_INDEX, value: cluster });
   }
 
   /** Reports whether the host's objects were read. */

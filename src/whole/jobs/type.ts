@@ -2,7 +2,7 @@ import type { RequestedPlacement } from "../../api/annotations.ts";
 import { defined } from "../../api/defined.ts";
 import { type JsonObject, valueAt } from "../../api/json.ts";
 import { CLUSTER_ANNOTATION, PREFERENCES_ANNOTATION, SHARES_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
-import type { Job } from "../../api/kubernetes.ts";
+import { type Job, objectKey } from "../../api/kubernetes.ts";
 import { ELASTIC_JOB_ANNOTATION } from "../../api/kueue.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import type { WholeType } from "../type.ts";
@@ -51,10 +51,11 @@ export const JOBS: WholeType<Job> = {
     const { active: live = 0, succeeded = 0 } = job.status ?? {};
     return { uid, annotations, members, isDivided: asksForShares(job) || members.length > 1, live, succeeded };
   },
-  inMember: (job, copy) => {
-    if (isFinished(job)) return { pods: [] };
-    const pods = [{ pod: job.spec?.template ?? {}, count: job.status?.active ?? 0 }];
-    return { pods, ...defined({ uid: copy?.metadata.uid }) };
+  inMember: (job) => {
+    const { active: count = 0 } = job.status ?? {};
+    // Without pods, a Job of the name that the member has may be another's.
+    if (isFinished(job) || count === 0) return { pods: [] };
+    return { pods: [{ pod: job.spec?.template ?? {}, count }], owner: objectKey(job.metadata) };
   },
   place: placeJob,
 };

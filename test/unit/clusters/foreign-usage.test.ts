@@ -93,9 +93,10 @@ test("counts delegates of other shards as occupied room, and those of its own no
 
 test("knows the part of each node, of the Jobs there, and of objects of the host's queues", async () => {
   const pod = (node: string, cpu: string, job?: string, object?: string): KubeObject => {
-    const owner = { apiVersion: "batch/v1", kind: "Job", name: "sum", uid: job ?? "", controller: true };
+    const owner = { apiVersion: "batch/v1", kind: "Job", name: job ?? "", uid: "uid", controller: true };
     return answerOf<KubeObject>({
       metadata: {
+        namespace: "team",
         ...(job === undefined ? {} : { ownerReferences: [owner] }),
         ...(object === undefined ? {} : { labels: { "legation.dev/queued-object": object } }),
       },
@@ -116,9 +117,9 @@ test("knows the part of each node, of the Jobs there, and of objects of the host
   expect(usage.sum).toMatchObject({ cpu: 31 });
   const byNode = usage.byNode();
   expect(byNode?.on("a")).toMatchObject({ cpu: 3 });
-  expect(byNode?.on("b", ["job-1"])).toMatchObject({ cpu: 24 });
-  expect(byNode?.on("b", ["job-1", "set"])).toMatchObject({ cpu: 8 });
-  expect(byNode?.on("c", ["job-1"])).toEqual({});
+  expect(byNode?.on("b", ["team/job-1"])).toMatchObject({ cpu: 24 });
+  expect(byNode?.on("b", ["team/job-1", "set"])).toMatchObject({ cpu: 8 });
+  expect(byNode?.on("c", ["team/job-1"])).toEqual({});
   await usage.stop();
 });
 

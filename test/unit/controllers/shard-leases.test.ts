@@ -80,18 +80,23 @@ test.each([
   expect(board.heldByOtherCount(4)).toBe(found);
 });
 
-test("deletes Leases of a larger number of shards, and of replicas that ended an hour ago", async () => {
+test("deletes Leases of a larger number of shards, and of replicas that stopped, or were killed an hour ago", async () => {
   items = [
     lease("legation-controller", "a", { count: 2 }),
     lease("legation-controller-1", "a", { count: 2 }),
     lease("legation-controller-2", ""),
     lease("legation-controller-replica-01", "a", { renewed: clock.wall() }),
     lease("legation-controller-replica-02", "b", { renewed: clock.wall() - 3_600_001 }),
+    lease("legation-controller-replica-03", "", { renewed: clock.wall() }),
     lease("someone-elses", ""),
   ];
   await board.read(signal);
   await board.clean(2, signal);
-  expect(deleted).toEqual(["legation-controller-2", "legation-controller-replica-02"]);
+  expect(deleted).toEqual([
+    "legation-controller-2",
+    "legation-controller-replica-02",
+    "legation-controller-replica-03",
+  ]);
 });
 
 test("a shard knows the times without a leader from before its Lease was made", async () => {

@@ -1,9 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { ALL_NAMESPACES, type Shard, slotOf } from "../../../src/api/shards.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { lookUpPod, type PodSource } from "../../../src/kubelet/pod-lookup.ts";
 import { Store } from "../../../src/runtime/store.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const recorded = { annotations: { [DELEGATE_UID_ANNOTATION]: "delegate-uid" } };
 
@@ -19,7 +23,17 @@ function look(
     reachable = true,
     container = "main",
     uid,
-  }: { delegate?: string; reachable?: boolean; container?: string; uid?: string } = {},
+    shard = ALL_NAMESPACES,
+    asked,
+  }: {
+    delegate?: string;
+    reachable?: boolean;
+    container?: string;
+    uid?: string;
+    shard?: Shard;
+    /** The uid of the pod that the member answers with. */
+    asked?: string | KubeError;
+  } = {},
 ): ReturnType<typeof lookUpPod> {
   const proxies = new Store<Pod>();
   if (proxy !== undefined) proxies.set(proxy);
@@ -27,8 +41,14 @@ function look(
     probed: { reachable },
     read: true,
     delegates: { get: () => (delegate === undefined ? undefined : pod({ uid: delegate })) },
+    client: fakeClient({
+      find: async () => {
+        if (asked instanceof KubeError) throw asked;
+        return asked === undefined ? undefined : pod({ uid: asked });
+      },
+    }),
   };
-  const source = { registry: { member: () => member, problem: () => undefined }, proxies };
+  const source = { registry: { member: () => member, problem: () => undefined }, proxies, shard };
   return lookUpPod(
     source as unknown as PodSource,
     "west",
@@ -38,20 +58,33 @@ function look(
 }
 
 describe("a request to a virtual node", () => {
-  test("goes to the delegate that the proxy records", () => {
-    expect(look(bound({ metadata: recorded }), { delegate: "delegate-uid" })).toMatchObject({ proxyUid: "uid-1" });
+  test("goes to the delegate that the proxy records", async () => {
+    expect(await look(bound({ metadata: recorded }), { delegate: "delegate-uid" })).toMatchObject({
+      proxyUid: "uid-1",
+    });
   });
 
-  test("for one pod by its uid never goes to a later one of that name", () => {
+  test("for one pod by its uid never goes to a later one of that name", async () => {
     const proxy = bound({ metadata: recorded });
-    expect(look(proxy, { delegate: "delegate-uid", uid: "uid-1" })).toMatchObject({ proxyUid: "uid-1" });
-    expect(look(proxy, { delegate: "delegate-uid", uid: "uid-0" })).toMatchObject({ problem: "notFound" });
+    expect(await look(proxy, { delegate: "delegate-uid", uid: "uid-1" })).toMatchObject({ proxyUid: "uid-1" });
+    expect(await look(proxy, { delegate: "delegate-uid", uid: "uid-0" })).toMatchObject({ problem: "notFound" });
   });
 
-  test("finds no pod that is not bound to the node", () => {
+  test("finds no pod that is not bound to the node", async () => {
     const message = expect.stringContaining("does not exist");
-    expect(look(undefined)).toEqual({ problem: "notFound", message });
-    expect(look(proxyPod())).toEqual({ problem: "notFound", message });
+    expect(await look(undefined)).toEqual({ problem: "notFound", message });
+    expect(await look(proxyPod())).toEqual({ problem: "notFound", message });
+  });
+
+  const elsewhere = { index: 1 - (slotOf("team") % 2), count: 2 };
+  test.each([
+    ["the delegate that the proxy records", "delegate-uid", { proxyUid: "uid-1" }],
+    ["no other pod of its name", "another-uid", { problem: "notRunning" }],
+    ["no pod where the member has none", undefined, { problem: "notRunning" }],
+    ["a problem of a member that does not answer", kubeError("NotSent", "refused"), { problem: "unavailable" }],
+  ])("of another shard, which is not watched, finds %s by asking the member", async (_, asked, found) => {
+    const options = { shard: elsewhere, ...(asked === undefined ? {} : { asked }) };
+    expect(await look(bound({ metadata: recorded }), options)).toMatchObject(found);
   });
 
   const initContainers = [{ name: "setup", image: "setup" }];
@@ -86,16 +119,16 @@ describe("a request to a virtual node", () => {
       "main",
       'container "main" in pod "web-0" is not available',
     ],
-  ])("gets the kubelet's message for a container of a pod %s", (_which, proxy, container, message) => {
-    expect(look(proxy, { container })).toEqual({ problem: "notRunning", message });
-    expect(look(proxy, { container, delegate: "another-uid" })).toEqual({ problem: "notRunning", message });
+  ])("gets the kubelet's message for a container of a pod %s", async (_which, proxy, container, message) => {
+    expect(await look(proxy, { container })).toEqual({ problem: "notRunning", message });
+    expect(await look(proxy, { container, delegate: "another-uid" })).toEqual({ problem: "notRunning", message });
   });
 
-  test("finds no ended pod whose delegate is gone", () => {
-    expect(look(bound({ metadata: recorded, status: endedStatus(0) }))).toMatchObject({ problem: "notFound" });
+  test("finds no ended pod whose delegate is gone", async () => {
+    expect(await look(bound({ metadata: recorded, status: endedStatus(0) }))).toMatchObject({ problem: "notFound" });
   });
 
-  test("reports a silent member before anything about the pod", () => {
-    expect(look(bound(), { reachable: false })).toMatchObject({ problem: "unavailable" });
+  test("reports a silent member before anything about the pod", async () => {
+    expect(await look(bound(), { reachable: false })).toMatchObject({ problem: "unavailable" });
   });
 });

@@ -1,5 +1,6 @@
 import { type Agent, request } from "node:https";
 import { onTestFinished } from "vitest";
+import { ALL_NAMESPACES } from "../../../src/api/shards.ts";
 import { Authentication } from "../../../src/kubelet/authentication.ts";
 import { NodeServer } from "../../../src/kubelet/node-server.ts";
 import { Streams } from "../../../src/kubelet/streams.ts";
@@ -84,6 +85,7 @@ export class ServedNode {
           registry: { member: () => undefined, problem: () => undefined },
           proxies,
           proxiesOn: () => [],
+          shard: ALL_NAMESPACES,
         },
         authentication: new Authentication({ host, clock }),
         reviews: new AccessReviews({ host, clock, allowedLifetimeMs: 300_000, deniedLifetimeMs: 30_000 }),

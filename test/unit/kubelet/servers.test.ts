@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { request } from "node:https";
 import { createServer } from "node:net";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { ALL_NAMESPACES } from "../../../src/api/shards.ts";
 import { NodeServers } from "../../../src/kubelet/servers.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { Store } from "../../../src/runtime/store.ts";
@@ -36,6 +37,7 @@ async function start(): Promise<NodeServers> {
       registry: { member: () => undefined, problem: () => undefined },
       proxies,
       proxiesOn: () => [],
+      shard: ALL_NAMESPACES,
     },
     onChange: (cluster) => changed.push(cluster),
     clock: realClock,

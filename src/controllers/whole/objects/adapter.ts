@@ -6,7 +6,13 @@ import { type ObjectKey, objectKey, type Stored } from "../../../api/kubernetes.
 import { isOfServices } from "../../../api/service-fields.ts";
 import type { Member } from "../../../clusters/member.ts";
 import type { Registry } from "../../../clusters/registry.ts";
-import { isOnRecord, type MemberRecord, nextMembers, type ObjectMember } from "../../../copies/object-members.ts";
+import {
+  isOnRecord,
+  type MemberRecord,
+  membersOfObject,
+  nextMembers,
+  type ObjectMember,
+} from "../../../copies/object-members.ts";
 import {
   asksToOrphan,
   delegatedKind,
@@ -83,9 +89,19 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
     return { type: this.#type.metadata.name ?? this.#kind };
   }
 
-  /** Counts the objects that some member lacks or has in another version, and those that are unhealthy in one. */
-  counts(): { readonly waiting: number; readonly unhealthy: number } {
-    return { waiting: this.#waiting.size, unhealthy: this.#unhealthy.size };
+  /**
+   * Counts the objects that some member lacks or has in another version, and those that are unhealthy in one. `elsewhere`: objects
+   * of other shards, which count by their records.
+   */
+  counts(elsewhere: readonly Stored<AnyObject>[]): { readonly waiting: number; readonly unhealthy: number } {
+    const records = elsewhere.map((object) =>
+      (membersOfObject(object) ?? []).filter(({ state }) => state !== "Leaving"),
+    );
+    const withSome = (is: (record: MemberRecord) => boolean): number => records.filter((all) => all.some(is)).length;
+    return {
+      waiting: this.#waiting.size + withSome(({ state }) => state !== "InStep"),
+      unhealthy: this.#unhealthy.size + withSome(({ health }) => health === "False"),
+    };
   }
 
   demandFor(object: Stored<AnyObject>): Demand {

@@ -47,25 +47,25 @@ let namespace: string;
 const members = (): ReturnType<typeof memberCluster>[] => [memberCluster("west"), memberCluster("east")];
 const url = (): string => `--webhook-url=https://127.0.0.1:${balancer.port}`;
 
-async function addWebhook(main: string): Promise<Webhook> {
+async function addWebhook(main: string, more: readonly string[] = []): Promise<Webhook> {
   const port = await freePort();
-  const process = await running.another("webhook", [`--listen=127.0.0.1:${port}`], main);
+  const process = await running.another("webhook", [`--listen=127.0.0.1:${port}`, ...more], main);
   await process.start();
   balancer.add(port);
   return { port, process };
 }
 
-async function addController(main: string): Promise<LegationProcess> {
-  const flags = [`--identity=${crypto.randomUUID()}`, `--kubelet-listen=127.0.0.1:${await freePort()}`];
+async function addController(main: string, more: readonly string[] = []): Promise<LegationProcess> {
+  const flags = [`--identity=${crypto.randomUUID()}`, `--kubelet-listen=127.0.0.1:${await freePort()}`, ...more];
   const process = await running.another("controller", flags, main);
   await process.start();
   return process;
 }
 
 /** Starts a new replica before an old one ends, as a Deployment does. */
-async function replaceWebhooks(main: string): Promise<void> {
+async function replaceWebhooks(main: string, more?: readonly string[]): Promise<void> {
   for (const [index, { port, process }] of [...webhooks].entries()) {
-    webhooks[index] = await addWebhook(main);
+    webhooks[index] = await addWebhook(main, more);
     const ending = process.stop();
     await sleep(FORGETTING_MS);
     balancer.remove(port);
@@ -74,10 +74,10 @@ async function replaceWebhooks(main: string): Promise<void> {
 }
 
 /** Replaces the standby first, then the leader; resolves when the new one has done its first work. */
-async function replaceControllers(main: string): Promise<void> {
+async function replaceControllers(main: string, more?: readonly string[]): Promise<void> {
   await standby.stop();
-  const next = await addController(main);
-  [standby] = await Promise.all([addController(main), leader.stop()]);
+  const next = await addController(main, more);
+  [standby] = await Promise.all([addController(main, more), leader.stop()]);
   const starts = (process: LegationProcess): boolean => process.log().includes("controllers started");
   await eventually(() => starts(next) || starts(standby), { timeoutMs: 120_000 });
   [leader, standby] = starts(next) ? [next, standby] : [standby, next];
@@ -281,6 +281,19 @@ test("replaces no template of a workload whose wishes the last release copied th
   await run("rollout", "status", "deployment", "wishing");
   const sets = await run("get", "replicasets", "-o=jsonpath={.items[*].metadata.name}");
   expect(sets.split(" ").filter((name) => name.startsWith("wishing-"))).toHaveLength(1);
+});
+
+test("does the same with two shards, and with one again, as the way back begins", async () => {
+  const before = await staying();
+  for (const shards of [2, 1]) {
+    await replaceWebhooks(MAIN, [`--shards=${shards}`]);
+    await replaceControllers(MAIN, [`--shards=${shards}`]);
+    const admitted = burst.created.length;
+    await eventually(() => burst.created.length >= admitted + 5);
+    await expectFollows("running", `shards-${shards}`);
+  }
+  expect(await staying()).toEqual(before);
+  expect(burst.failed).toEqual([]);
 });
 
 test("does the same on the way back, with webhooks of the last release before its controllers", async () => {

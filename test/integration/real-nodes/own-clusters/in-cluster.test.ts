@@ -24,6 +24,7 @@ import {
   startImageClusters,
   waitLongForWebhooks,
 } from "../../../support/legation/image-clusters.ts";
+import { legationOn } from "../../../support/legation/process.ts";
 import { StreamingKubectl } from "../../../support/streams/kubectl.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
 
@@ -272,5 +273,48 @@ whereRealNodesRun(() => {
       timeoutMs: 90_000,
     });
     expect(await run("-n", namespace, "get", "pod", "web", "-o", "jsonpath={.status.phase}")).toBe("Running");
+  }, 600_000);
+
+  test("divides the namespaces among its pods with --shards, loses none to a kill, and goes back to one", async () => {
+    const divided = await Promise.all(
+      Array.from({ length: 4 }, (_, number) =>
+        freshNamespace(host, {
+          prefix: `shard-${number}`,
+          labels: { "legation.dev/delegation": "all" },
+          annotations: { "legation.dev/api": "none" },
+          onFinished: () => {},
+        }),
+      ),
+    );
+    /** Runs a pod in each namespace, and reads its log, which the first shard's holder serves. */
+    const runEverywhere = async (name: string): Promise<void> => {
+      const input = podManifest(name, [{ name: "main", script: "echo done" }]);
+      await Promise.all(divided.map((other) => kubectl(host, ["apply", "-n", other, "-f", "-"], { input })));
+      const done = ["wait", `pod/${name}`, "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s"];
+      await Promise.all(divided.map((other) => run("-n", other, ...done)));
+      await eventuallyPasses(
+        async () => {
+          for (const other of divided) expect(await run("-n", other, "logs", name)).toBe("done\n");
+        },
+        { timeoutMs: 60_000 },
+      );
+    };
+    const holders = async (): Promise<string[]> => {
+      const { stdout } = await legationOn(host, "doctor");
+      return [...stdout.matchAll(/a controller leads.* \((legation-controller-[^_]+)/g)].map(([, pod = ""]) => pod);
+    };
+    const install = async (shards: number): Promise<void> => {
+      await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--shards=${shards}`]);
+      await waitLongForWebhooks(host);
+      await rolledOut(host, "webhook", "controller");
+      await eventuallyPasses(async () => expect(new Set(await holders()).size).toBe(shards), { timeoutMs: 90_000 });
+    };
+    await install(2);
+    await runEverywhere("two");
+    const [killed = ""] = await holders();
+    await run("-n", SYSTEM, "delete", "pod", killed, "--grace-period=0", "--force");
+    await runEverywhere("killed");
+    await install(1);
+    await runEverywhere("one");
   }, 600_000);
 });

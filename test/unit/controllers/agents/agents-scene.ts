@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
-import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
+import { ALL_NAMESPACES, type Shard } from "../../../../src/api/shards.ts";
 import { firstAuthorities } from "../../../../src/controllers/agents/authority.ts";
 import { AgentController } from "../../../../src/controllers/agents/controller.ts";
 import { sha256 } from "../../../../src/controllers/agents/credentials.ts";
@@ -69,7 +69,12 @@ export async function controllerOf(
   {
     patch,
     open,
-  }: { readonly patch?: (body: object) => Promise<void>; readonly open?: (hub: Hub) => Promise<Hub> } = {},
+    shard = ALL_NAMESPACES,
+  }: {
+    readonly patch?: (body: object) => Promise<void>;
+    readonly open?: (hub: Hub) => Promise<Hub>;
+    readonly shard?: Shard;
+  } = {},
 ): Promise<AgentsScene> {
   const clock = new FakeClock(now);
   const patches: { readonly name: string; readonly body: Partial<Secret> }[] = [];
@@ -130,7 +135,7 @@ export async function controllerOf(
     member: () => undefined,
   };
   const controller = new AgentController({
-    shard: ALL_NAMESPACES,
+    shard,
     host,
     hostId: "host-id",
     registry,

@@ -39,4 +39,18 @@ describe("the way of pods to the home API through an agent", () => {
     controller.onFacts("west");
     expect(heard).toEqual(["west", "west", "homeApi", "west"]);
   });
+
+  test("is known to other shards by the Cluster's status, which wakes their pods once", async () => {
+    const west = clusterNamed("west", { agent: { homeAPI: true } });
+    const known = [west];
+    const { controller, events } = await controllerOf(known, { shard: { index: 1, count: 2 } });
+    let heard = 0;
+    events.on("homeApi", () => (heard += 1));
+    events.emit("clusterStatus", "west");
+    expect([controller.homeAddress("west"), heard]).toEqual([undefined, 0]);
+    const agent = { connectedSince: "2026-01-01T00:00:00Z", homeAddress: "10.96.7.7" };
+    known[0] = { ...west, status: { agent } };
+    for (let time = 0; time < 2; time += 1) events.emit("clusterStatus", "west");
+    expect([controller.homeAddress("west"), heard]).toEqual(["10.96.7.7", 1]);
+  });
 });

@@ -133,6 +133,7 @@ async function runWhileLeading(
   const recorder = { record: nothing };
   controller = new DelegationController({
     host,
+    everywhere: undefined,
     identity: { id: "host-id", name: "cern" },
     registry: registryOf(members),
     preparer: { needs: () => undefined, prepare: () => true },

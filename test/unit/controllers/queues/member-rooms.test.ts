@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { defined } from "../../../../src/api/defined.ts";
 import type { AnyObject } from "../../../../src/api/delegated-type.ts";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ForeignByNode } from "../../../../src/clusters/foreign-usage.ts";
@@ -37,7 +38,7 @@ function room(
     proxies.map(({ metadata }) => [`shop/${metadata.name}`, pod(metadata.name, "0", {}, "node-1")]),
   );
   const west = member("west", undefined, {
-    delegates: delegates({ get: (key) => nodes.get(key) }),
+    delegates: delegates({ get: (key) => (key === "shop/unwatched" ? undefined : nodes.get(key)) }),
     foreign: { cpu: 9 },
     foreignByNode,
     nodes: [],
@@ -49,6 +50,15 @@ test("pods of a queue are named with their node, and others are use of it", () =
   const { queued, usedOn } = room([pod("queued", "2", QUEUED), pod("plain", "4")]);
   expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 }, node: "node-1" }]);
   expect(usedOn("node-1")).toEqual({ cpu: 11, pods: 1 });
+});
+
+test("pods of other shards, whose delegates are not watched, are on the node that their Binding recorded", () => {
+  const { metadata, spec } = pod("unwatched", "2", QUEUED);
+  const proxy = {
+    metadata: { ...metadata, annotations: { "legation.dev/member-node": "node-2" } },
+    ...defined({ spec }),
+  };
+  expect(room([proxy]).queued).toMatchObject([{ queue: "team", node: "node-2" }]);
 });
 
 test("others' use is borne by all nodes until it was read by node", () => {
@@ -71,10 +81,13 @@ test("a whole Job of a queue is its running pods, which are no others' use", () 
   };
   const metadata = { namespace: "shop", name: "sum", uid: "host-uid", resourceVersion: "1" };
   const object: Stored<Job> = { metadata, spec: { template }, status: { active: 3 } };
-  const copy: Stored<Job> = { ...object, metadata: { ...metadata, uid: "copy-uid" } };
-  const { queued, usedOn } = room([], [JOBS.inMember(object, copy)]);
+  const whole = JOBS.inMember(object);
+  expect(whole.owner).toBe("shop/sum");
+  const { queued, usedOn } = room([], [whole]);
   expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 6, pods: 3 } }]);
   expect(usedOn("node-1")).toEqual({ cpu: 3 });
+  // A Job of its name in the member is then another's.
+  expect(JOBS.inMember({ ...object, status: {} })).toEqual({ pods: [] });
 });
 
 test("a whole object of a queue is the pods of its templates, in the member that has it, and they are no others' use", () => {

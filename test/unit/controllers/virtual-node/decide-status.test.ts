@@ -22,11 +22,13 @@ describe("the status of a Cluster", () => {
   test("says how its member is reached, with the agent as it last connected", () => {
     const { metadata, spec } = cluster();
     const behindAgent = { metadata, spec: { ...spec, agent: {} } };
-    const agent = { version: "1.2.3", since: now - 60_000, certificateExpires: now + 60_000 };
+    const homeAddress = "10.96.7.7";
+    const agent = { version: "1.2.3", since: now - 60_000, certificateExpires: now + 60_000, homeAddress };
     const shown = {
       version: "1.2.3",
       connectedSince: "2026-02-03T04:04:06Z",
       certificateExpires: "2026-02-03T04:06:06Z",
+      homeAddress,
     };
     const statusOf = (parts: Partial<Observed>): object | undefined =>
       decide(observed({ node: stored(), reportedAt: 0, ...parts }), now).actions.flatMap((action) =>
@@ -43,6 +45,10 @@ describe("the status of a Cluster", () => {
     const renewed = { ...agent, certificateExpires: now + 120_000 };
     expect(statusOf({ cluster: known, facts: facts({ agent: renewed }) })).toMatchObject({
       agent: { certificateExpires: "2026-02-03T04:07:06Z" },
+    });
+    const { homeAddress: _, ...direct } = agent;
+    expect(statusOf({ cluster: known, facts: facts({ agent: direct }) })).toMatchObject({
+      agent: { homeAddress: null },
     });
     // The agent's version stays while no agent is connected, and goes with a join without one.
     expect(statusOf({ cluster: known })).toBeUndefined();

@@ -41,7 +41,7 @@ function startTypes(
   const controller = new TypesController({
     ...surroundings(members, clock),
     host,
-    everywhere: host,
+    everywhere: undefined,
     proxies: new Store<Pod>(),
     followers: {
       add: () => {},

@@ -269,7 +269,7 @@ export class Simulation {
       ...surroundings(this.#connections.members, this.clock),
       events,
       host,
-      everywhere: host,
+      everywhere: undefined,
       proxies: new Store<Pod>(),
       followers: {
         add: () => {},
