@@ -2,7 +2,7 @@
 // The controller's objects live long. V8's defaults would let its heap grow to several times their size, and glibc's would keep
 // memory that a burst of requests freed. Half of libuv's threads resolve names of members: see kube/internal/dns-lookup.ts.
 
-import { setFlagsFromString } from "node:v8";
+import { saveMemoryAtRest } from "./memory-at-rest.ts";
 import { runProgram } from "./program.ts";
 import type { CommandConnections } from "./shared/connections.ts";
 import { EXIT_CODES, Interruption } from "./shared/failure.ts";
@@ -10,8 +10,7 @@ import { packageVersion } from "./shared/package-root.ts";
 import { Terminal } from "./shared/terminal.ts";
 import { answerSignals } from "./signals.ts";
 
-// On the command line the flag would also shrink the young generation to 1 MB.
-setFlagsFromString("--optimize-for-size");
+saveMemoryAtRest();
 
 const { env, stdout, stderr } = process;
 const version = packageVersion();
