@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFailed, onTestFinished, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { RELAY_SLICE_MANAGER } from "../../../src/api/relay.ts";
+import { ignoring } from "../../../src/kube/errors.ts";
 import { endpointSlices, pods, services } from "../../../src/kube/resources.ts";
 import { conditionOf } from "../../../src/pods/pod-state.ts";
 import { freePort } from "../../support/clusters/ports.ts";
@@ -202,8 +203,12 @@ onRealNodes((realNodes) => {
 
   test("leads new connections to other pods while one ends", async () => {
     const { client, namespace } = place;
-    await client.create(pods, webPod(namespace, "web-1"));
-    await podThat(client, namespace, "web-1", isReady, PATIENT);
+    onTestFailed(() => console.error(first.process.log()));
+    // An attempt that failed may have left either.
+    for (const name of ["web-0", "web-1"]) {
+      await ignoring(client.create(pods, webPod(namespace, name)), "AlreadyExists");
+      await podThat(client, namespace, name, isReady, PATIENT);
+    }
     const seen = new Set<string>();
     await eventuallyPasses(async () => {
       seen.add((await ask(port("web"), "/name")).text);
