@@ -53,8 +53,8 @@ const IDLE_MS = 30_000;
 const CHURN_PODS = 500;
 const CHURN_PER_SECOND = 50;
 const PATIENCE_MS = 600_000;
-// A listener, and connections of the controller for requests and watches; more of them while it starts.
-const FILES_PER_MEMBER = 5;
+// Connections of the controller for requests and watches, while it starts: at rest there are five.
+const FILES_PER_MEMBER = 8;
 const OTHER_FILES = 200;
 // The API servers and the controller together need this much.
 const MB_PER_MEMBER = 1;
