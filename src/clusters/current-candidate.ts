@@ -19,13 +19,13 @@ export class CurrentCandidate {
     return this.#candidate;
   }
 
-  /** Its amounts were updated in place. */
+  /** Notes that the candidate's amounts were updated in place. */
   noteAmounts(): void {
     this.#areAmountsNew = true;
     this.#onChange();
   }
 
-  /** It has to be made anew. */
+  /** Has the candidate made anew. */
   forget(): void {
     this.#candidate = undefined;
     this.#onChange();

@@ -165,37 +165,37 @@ export class ForeignUsage {
 
   /** Reads the remaining pages while no other member is read. Rejects with KubeError. */
   async #readOn(reading: Reading): Promise<void> {
-    const { clock, mutex, hostId, shard, onChange } = this.#options;
-    const { signal } = this.#abort;
-    const release = await mutex.lock(signal);
-    try {
-      for (;;) {
-        signal.throwIfAborted();
-        const begunAt = clock.now();
-        const { items, continue: next } = await this.#page(reading.next);
-        for (const pod of items) {
-          const requests = podRequests(pod);
-          if (pod.metadata.labels?.[HOST_LABEL] === hostId) {
-            if (!isInShard(shard, pod.metadata.namespace)) addAmounts(reading.shards, requests);
-            continue;
-          }
-          addAmounts(reading.sum, requests);
-          if (reading.detail !== undefined) addDetail(reading.detail, pod, requests);
-        }
-        reading.workMs += clock.now() - begunAt;
-        reading.pages += 1;
-        reading.next = next;
-        if (next === undefined || reading.pages >= MOST_PAGES) break;
-        await clock.sleep(PAGE_DELAY_MS, signal);
-      }
-    } finally {
-      release();
-    }
+    const { mutex, onChange } = this.#options;
+    await mutex.run(this.#abort.signal, () => this.#readPages(reading));
     this.#sum = reading.sum;
     addAmounts(reading.shards, reading.sum);
     this.#occupied = reading.shards;
     this.#byNode = reading.detail && byNodeOf(reading.detail);
     onChange();
+  }
+
+  async #readPages(reading: Reading): Promise<void> {
+    const { clock, hostId, shard } = this.#options;
+    const { signal } = this.#abort;
+    for (;;) {
+      signal.throwIfAborted();
+      const begunAt = clock.now();
+      const { items, continue: next } = await this.#page(reading.next);
+      for (const pod of items) {
+        const requests = podRequests(pod);
+        if (pod.metadata.labels?.[HOST_LABEL] === hostId) {
+          if (!isInShard(shard, pod.metadata.namespace)) addAmounts(reading.shards, requests);
+          continue;
+        }
+        addAmounts(reading.sum, requests);
+        if (reading.detail !== undefined) addDetail(reading.detail, pod, requests);
+      }
+      reading.workMs += clock.now() - begunAt;
+      reading.pages += 1;
+      reading.next = next;
+      if (next === undefined || reading.pages >= MOST_PAGES) return;
+      await clock.sleep(PAGE_DELAY_MS, signal);
+    }
   }
 
   #page(token: string | undefined): Promise<ListPage<Pod>> {

@@ -141,8 +141,9 @@ export class Registry {
     if (members !== this.#listed.members || now >= this.#askAt) {
       this.#askAt = now + ASK_EVERY_MS;
       const candidates = members.map((member) => member.candidate());
-      const isSame = candidates.every((candidate, index) => candidate === this.#listed.candidates[index]);
-      if (!isSame || members !== this.#listed.members) this.#listed = { members, candidates };
+      const listed = this.#listed;
+      const isSame = members === listed.members && candidates.every((one, index) => one === listed.candidates[index]);
+      if (!isSame) this.#listed = { members, candidates };
     } else if (this.#outdated.size > 0) {
       const candidates = [...this.#listed.candidates];
       for (const member of this.#outdated) {

@@ -38,7 +38,7 @@ export interface RankInput {
 /** The last ranking for pods of which a member takes all or none. `rank` judges anew only the members that changed. */
 export interface SharedRanking {
   readonly judged: Judged[];
-  /** Of what each was judged. Undefined: the candidate changes in place, and is judged each time. */
+  /** The candidate of which each was judged. Undefined: it changes in place, and is judged each time. */
   readonly current: (Candidate | undefined)[];
   readonly lacks: (string | undefined)[];
   readonly fitting: SortedMembers;
@@ -56,21 +56,22 @@ export function nothingRanked(): SharedRanking {
 export function rank(input: RankInput): Ranking {
   const { candidates, lackIn, rules = [], shared = nothingRanked() } = input;
   const { judged, fitting, full } = shared;
+  const sortedWith = ({ refusal }: Scored): SortedMembers => (refusal === undefined ? fitting : full);
   const anew: JudgedAnew[] = [];
   for (let index = 0; index < candidates.length; index += 1) {
     const candidate = candidates[index];
     if (candidate === undefined) continue;
     const lack = lackIn?.(candidate);
-    // Of a thousand members few have changed: the others are not even looked at.
+    // Few of a thousand members have changed, and the others are not even looked at.
     if (shared.current[index] === candidate && shared.lacks[index] === lack) continue;
     anew.push({ index, candidate, lack, now: judge(candidate, input) });
   }
   const gone = judged.splice(candidates.length);
   if (anew.length === 0 && gone.length === 0) return shared.ranking;
   const before = [...gone, ...anew.flatMap(({ index }) => judged[index] ?? [])];
-  for (const one of before) if (isScored(one)) (one.refusal === undefined ? fitting : full).delete(one);
+  for (const one of before) if (isScored(one)) sortedWith(one).delete(one);
   for (const { index, candidate, lack, now } of anew) {
-    if (isScored(now)) (now.refusal === undefined ? fitting : full).add(now);
+    if (isScored(now)) sortedWith(now).add(now);
     judged[index] = now;
     shared.lacks[index] = lack;
     shared.current[index] = candidate.tracked === true ? candidate : undefined;

@@ -19,7 +19,7 @@ import { differenceOf, rssMb, usageOf } from "./process-usage.ts";
 export interface DayBenchOptions {
   readonly host: Cluster;
   readonly members: readonly Cluster[];
-  /** Its controller has an inspector. */
+  /** The installation, whose controller has an inspector. */
   readonly legation: Legation;
   /** Time in which pods are created. */
   readonly minutes: number;

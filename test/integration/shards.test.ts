@@ -168,7 +168,7 @@ test("Kueue's quotas and rooms know the whole Jobs and the workloads' wishes of 
     clusterQueue("all", { west: { cpu: "0" } }, { annotations }),
     { ...KUEUE, kind: "AdmissionCheck", metadata: { name: "room" }, spec: { controllerName: "legation.dev/room" } },
   ]);
-  // What a queue admitted is no loss of room for queues.
+  // Pods that a queue admitted are no loss of room for queues.
   await eventuallyPasses(
     async () =>
       expect(quotasOf(await host.get(queuesV1beta2, { name: "all" }))).toEqual({ west: { cpu: String(cores - 3) } }),

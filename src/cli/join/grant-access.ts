@@ -146,7 +146,7 @@ function ownRules(name: string): object[] {
   ];
 }
 
-/** What a host is granted in a member. `further` objects are owned by its role, too. */
+/** The rights of a host in a member. Its role owns the `further` objects, too. */
 interface Granted extends GrantedTypes {
   readonly further: (role: Manifest) => readonly Manifest[];
 }

@@ -223,12 +223,11 @@ export class Observer {
       if (member !== undefined) concerned.add(member);
     }
     const members = [...concerned];
-    const candidates = members.map((member) => member.candidate());
-    const connections = members.map((member, index) => {
-      const candidate = candidates[index] ?? member.candidate();
-      return { ...connectionOf(member, candidate), ...shownBy(member, key) };
-    });
-    return { candidates, connections, special: new Set(members.keys()) };
+    return {
+      candidates: members.map((member) => member.candidate()),
+      connections: members.map((member) => ({ ...connectionOf(member, member.candidate()), ...shownBy(member, key) })),
+      special: new Set(members.keys()),
+    };
   }
 
   /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate in one all the same. */
@@ -245,10 +244,10 @@ export class Observer {
         // The delegates of a refused Cluster are those of the one that keeps the member, but for an uncertain create.
         .filter((cluster) => name === undefined || name === uncertain || !isRefused(cluster))
         .map((cluster) => {
-          const problem = registry.problem(cluster.metadata.name) ?? "it is not connected";
-          const connection = isRefused(cluster) ? { ...UNCONNECTED, excluded: problem } : UNCONNECTED;
-          const candidate = unconnectedCandidate(cluster, problem);
-          return { candidate, connection: { ...connection, name: cluster.metadata.name } };
+          const own = cluster.metadata.name;
+          const problem = registry.problem(own) ?? "it is not connected";
+          const connection = { ...UNCONNECTED, name: own, ...(isRefused(cluster) ? { excluded: problem } : {}) };
+          return { candidate: unconnectedCandidate(cluster, problem), connection };
         })
     );
   }

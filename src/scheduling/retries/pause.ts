@@ -3,13 +3,13 @@ import type { Ranking } from "../../placement/rank.ts";
 import { soonest } from "../../runtime/requeue.ts";
 import type { Pause, PlaceableMember, PlacementView } from "../placement-view.ts";
 
-/** Returns, by member, why the pod is not tried in it now, and until when; undefined if it may be. None is refused: undefined. */
+/** Returns, by member, why the pod is not tried in it now, and until when; undefined if it may be. Undefined: it may be in all. */
 function pauses({ memory, members }: PlacementView, now: number): ((name: string) => Pause | undefined) | undefined {
   // Few of a thousand members refuse a pod, and each is asked about.
   const attempted = new Set(Object.keys(memory.attempts));
   const refusing = new Map<string, PlaceableMember>();
   for (const member of members) {
-    if (member.refusedBefore !== undefined || (attempted.size > 0 && attempted.has(member.name))) {
+    if (member.refusedBefore !== undefined || attempted.has(member.name)) {
       refusing.set(member.name, member);
     }
   }

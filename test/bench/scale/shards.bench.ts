@@ -117,7 +117,7 @@ function measure(fleet: Fleet, replicas: number, { pods, onProgress, ...program 
         if (turn < replicas - 1) process.kill(pid, "SIGSTOP");
       }
       freeze(pids, "SIGCONT");
-      // What others did meanwhile.
+      // Replicas that were stopped catch up on what the others did.
       await sleep(TURN_REST_MS);
       const used = pids.map((pid, at) => cpuMs(pid) - (before[at] ?? 0));
       const { user, system } = process.cpuUsage(servers);

@@ -93,7 +93,7 @@ test("quotas of flavors that select members are what members have, and a Job tha
     const running = [virtualNodeName("west"), "Running"];
     expect(found, kueue.output().slice(-2000)).toEqual([running, running]);
   }, PATIENT);
-  // What a queue admitted is no loss of room for queues.
+  // Pods that a queue admitted are no loss of room for queues.
   expect(await quotas("teams")).toMatchObject({ west: { cpu: String(cores.west) } });
 });
 

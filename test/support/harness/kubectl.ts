@@ -37,7 +37,7 @@ export async function kubectl(
     try {
       return await runKubectl(cluster, args, options);
     } catch (error) {
-      // Its `wait` fails for an object that is so new that its status has no list of conditions.
+      // kubectl's `wait` fails for an object that is so new that its status has no list of conditions.
       if (!args.includes("wait") || !String(error).includes("conditions accessor error")) throw error;
       await sleep(100);
     }

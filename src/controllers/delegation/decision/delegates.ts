@@ -58,13 +58,12 @@ export function hasFinalizer({ metadata }: Pod): boolean {
   return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
 }
 
+export function isHolder(member: MemberView): member is DelegateHolder {
+  return member.delegate !== undefined;
+}
+
 export function holdersOf({ proxy, members }: PodView): DelegateHolder[] {
-  // Asked several times for each pod, of which most of a thousand members have nothing.
-  const holders = members.filter(({ delegate }) => isFor(delegate, proxy));
-  return holders.flatMap((member) => {
-    const { delegate } = member;
-    return delegate === undefined ? [] : [{ ...member, delegate }];
-  });
+  return members.filter(isHolder).filter(({ delegate }) => isFor(delegate, proxy));
 }
 
 /** Returns the member that has the delegate of an unbound proxy. Of several it is the one that stays. */

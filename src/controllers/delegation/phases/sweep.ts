@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import type { Action } from "../decision/decision.ts";
-import { awaitsDelegate, isSurplus, surplusHolders, withdraw } from "../decision/delegates.ts";
+import { awaitsDelegate, isHolder, isSurplus, surplusHolders, withdraw } from "../decision/delegates.ts";
 import { hasProxy, type View } from "../decision/view.ts";
 
 /** A member that keeps what is to be swept is asked again after this long; ms. */
@@ -25,9 +25,8 @@ function surplusDelegates(view: View): Action[] {
 }
 
 function staleDelegates({ proxy, members }: View): Action[] {
-  const holders = members.filter(({ reachable, delegate }) => reachable && delegate !== undefined);
-  return holders.flatMap(({ name, delegate }): Action[] => {
-    if (delegate === undefined || isDeleting(delegate)) return [];
+  return members.filter(isHolder).flatMap(({ name, reachable, delegate }): Action[] => {
+    if (!reachable || isDeleting(delegate)) return [];
     const proxyUid = ownerOf(delegate)?.uid;
     if (proxyUid === undefined || proxyUid === proxy?.metadata.uid) return [];
     // The delegate on record whose owner annotation was changed gets its own back.
