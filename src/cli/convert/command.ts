@@ -38,7 +38,7 @@ export const command: Equip = equipped({
     for (const { object, field, problem, instead } of gaps) {
       terminal.progress(`- ${object}: ${field}: ${problem}\n  instead: ${instead}`);
     }
-    if (steps.length > 0) terminal.progress("to do besides `kubectl apply`:");
+    if (steps.size > 0) terminal.progress("to do besides `kubectl apply`:");
     for (const line of steps) terminal.progress(`- ${line}`);
     if (strict && gaps.length > 0) {
       throw new Failure("unfit", {

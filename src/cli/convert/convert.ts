@@ -1,3 +1,5 @@
+import { defined } from "../../api/defined.ts";
+import { withoutKeys } from "../../api/json.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { LAST_APPLIED_ANNOTATION } from "../../api/last-applied.ts";
 import type { WrittenObject } from "../shared/documents.ts";
@@ -13,46 +15,33 @@ export interface Conversion {
 
 export function convert(input: readonly WrittenObject[]): Conversion {
   const report = new ConversionReport();
-  const objects = input.map(withoutServerFields);
-  const federated = convertKubeFed(objects, report);
+  const federated = convertKubeFed(input.filter(isKubeFed), report);
   const ordinary = convertKarmada(
-    objects.filter((object) => !isKubeFed(object)),
+    input.filter((object) => !isKubeFed(object)),
     report,
   );
-  const converted = [...federated, ...ordinary].flatMap((object) => convertAnnotations(object, report) ?? []);
+  const converted = [...federated, ...ordinary]
+    .flatMap((object) => convertAnnotations(object, report) ?? [])
+    .map(asWritten);
   tellOptIn(converted, report);
   const isNamespace = ({ kind }: WrittenObject): boolean => kind === "Namespace";
   return { objects: [...converted.filter(isNamespace), ...converted.filter((object) => !isNamespace(object))], report };
 }
 
-const SERVER_FIELDS: ReadonlySet<string> = new Set([
-  "uid",
-  "resourceVersion",
-  "generation",
-  "creationTimestamp",
-  "managedFields",
-  "selfLink",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-  "ownerReferences",
-  "finalizers",
-]);
+/** Returns an object as its author wrote it, also when `kubectl get` printed it. */
+function asWritten({ apiVersion, kind, metadata, status: _, ...rest }: WrittenObject): WrittenObject {
+  const { name, generateName, namespace } = metadata;
+  const labels = writtenKeys(metadata.labels);
+  const annotations = writtenKeys(metadata.annotations);
+  return { apiVersion, kind, metadata: defined({ name, generateName, namespace, labels, annotations }), ...rest };
+}
+
 // Marks of the other projects' controllers.
 const MARK = /^(kubefed\.io\/managed|[a-z.]*karmada\.io\/.*)$/;
 
-/** Returns an object as its author wrote it, also when `kubectl get` printed it. */
-function withoutServerFields({ status: _, ...object }: WrittenObject): WrittenObject {
-  const { labels, annotations, ...metadata } = object.metadata;
-  const kept = Object.fromEntries(Object.entries(metadata).filter(([field]) => !SERVER_FIELDS.has(field)));
-  return {
-    ...object,
-    metadata: { ...kept, ...without("labels", labels), ...without("annotations", annotations) },
-  };
-}
-
-function without(field: string, map: Readonly<Record<string, string>> | undefined): object {
-  const entries = Object.entries(map ?? {}).filter(([key]) => !MARK.test(key) && key !== LAST_APPLIED_ANNOTATION);
-  return entries.length === 0 ? {} : { [field]: Object.fromEntries(entries) };
+function writtenKeys(map: Readonly<Record<string, string>> | undefined): Record<string, string> | undefined {
+  const kept = withoutKeys(map, (key) => MARK.test(key) || key === LAST_APPLIED_ANNOTATION);
+  return Object.keys(kept).length === 0 ? undefined : kept;
 }
 
 // Kinds without a namespace. An object of any other kind that names none is in the context's.
@@ -68,6 +57,6 @@ function tellOptIn(objects: readonly WrittenObject[], report: ConversionReport):
     if (CLUSTER_SCOPED.test(object.kind) || labelled.has(namespace)) continue;
     if (!JSON.stringify(object).includes('"legation.dev/')) continue;
     const where = object.metadata.namespace === undefined ? "Namespace of the context" : `Namespace ${namespace}`;
-    report.step(`${where}: kubectl label namespace ${namespace} ${DELEGATION_LABEL}=annotated`);
+    report.steps.add(`${where}: kubectl label namespace ${namespace} ${DELEGATION_LABEL}=annotated`);
   }
 }

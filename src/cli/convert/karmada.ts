@@ -2,24 +2,30 @@ import { z } from "zod";
 import { setAt, valueAt } from "../../api/json.ts";
 import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { annotate, type Counts } from "./annotate.ts";
-import { KarmadaOverrides } from "./karmada-overrides.ts";
-import {
-  affinity,
-  choiceOf,
-  isKarmada,
-  nameOrder,
-  type Policy,
-  policiesOf,
-  precisionOf,
-  resourceSelector,
-} from "./karmada-policies.ts";
+import { annotate } from "./annotate.ts";
+import type { Division } from "./division.ts";
+import { karmadaOverrides } from "./karmada-overrides.ts";
+import { affinity, isKarmada, type Policy, policiesOf, resourceSelector } from "./karmada-policies.ts";
 import { treatmentOf } from "./kinds.ts";
-import type { ObjectOverride } from "./patches.ts";
-import type { ChosenClusters } from "./placement.ts";
+import type { ObjectOverride } from "./overrides.ts";
 import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
-const propagationSchema = z.looseObject({
+const spreadConstraint = z.object({
+  spreadByField: z.string().default("cluster"),
+  spreadByLabel: z.string().optional(),
+  maxGroups: z.number().optional(),
+});
+const replicaScheduling = z.object({
+  replicaSchedulingType: z.enum(["Duplicated", "Divided"]).default("Divided"),
+  replicaDivisionPreference: z.enum(["Aggregated", "Weighted"]).default("Weighted"),
+  weightPreference: z
+    .object({
+      staticWeightList: z.array(z.object({ targetCluster: affinity, weight: z.number() })).default([]),
+      dynamicWeight: z.string().optional(),
+    })
+    .default({ staticWeightList: [] }),
+});
+const propagationSchema = z.object({
   spec: z.looseObject({
     resourceSelectors: z.array(resourceSelector),
     priority: z.number().default(0),
@@ -28,27 +34,8 @@ const propagationSchema = z.looseObject({
       .looseObject({
         clusterAffinity: affinity.optional(),
         clusterAffinities: z.array(affinity).default([]),
-        spreadConstraints: z
-          .array(
-            z.looseObject({
-              spreadByField: z.string().optional(),
-              spreadByLabel: z.string().optional(),
-              maxGroups: z.number().optional(),
-            }),
-          )
-          .default([]),
-        replicaScheduling: z
-          .looseObject({
-            replicaSchedulingType: z.enum(["Duplicated", "Divided"]).default("Divided"),
-            replicaDivisionPreference: z.enum(["Aggregated", "Weighted"]).default("Weighted"),
-            weightPreference: z
-              .looseObject({
-                staticWeightList: z.array(z.looseObject({ targetCluster: affinity, weight: z.number() })).default([]),
-                dynamicWeight: z.string().optional(),
-              })
-              .optional(),
-          })
-          .optional(),
+        spreadConstraints: z.array(spreadConstraint).default([]),
+        replicaScheduling: replicaScheduling.optional(),
       })
       .default({ clusterAffinities: [], spreadConstraints: [] }),
     conflictResolution: z.string().default("Abort"),
@@ -56,9 +43,6 @@ const propagationSchema = z.looseObject({
   }),
 });
 type PropagationSpec = z.output<typeof propagationSchema>["spec"];
-type KarmadaPlacement = PropagationSpec["placement"];
-
-const CONVERTED = ["PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"];
 
 /** Fields of a policy without an equal, and what to do instead. */
 const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead: string])[] = [
@@ -87,25 +71,28 @@ const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead
   ],
 ];
 
+/** Converts the objects that Karmada's policies select. Others stay as they are. */
 export function convertKarmada(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
   const ours = objects.filter(isKarmada);
   const policies = policiesOf("PropagationPolicy", propagationSchema, ours);
-  const overrides = new KarmadaOverrides(ours);
+  const overridesOf = karmadaOverrides(ours, report);
   const used = new Set<WrittenObject>();
-  const converted = objects.flatMap((object) => {
-    if (isKarmada(object)) return [];
-    const policy = policyFor(object, policies);
-    if (policy === undefined) {
-      if (policies.length > 0) report.step(`${nameOf(object)}: no policy selects it, so it stays on the host as it is`);
+  const converted = objects
+    .filter((object) => !isKarmada(object))
+    .flatMap((object) => {
+      const policy = policyFor(object, policies);
+      if (policy !== undefined) {
+        used.add(policy.object);
+        return convertSelected(object, policy, overridesOf(object, used), report) ?? [];
+      }
+      if (policies.length > 0) {
+        report.steps.add(`${nameOf(object)}: no policy selects it, so it stays on the host as it is`);
+      }
       return [object];
-    }
-    used.add(policy.object);
-    const result = convertSelected(object, policy, report, overrides.of(object, used, report));
-    return result === undefined ? [] : [result];
-  });
+    });
   for (const object of ours) {
     if (object.kind === "Cluster") report.join(object, object.metadata.labels);
-    else if (!CONVERTED.includes(object.kind)) report.noKind(object);
+    else if (!/^(Cluster)?(Propagation|Override)Policy$/.test(object.kind)) report.noKind(object);
     else if (!used.has(object)) {
       const gap = report.about(nameOf(object));
       gap("spec.resourceSelectors", "select no object of the input", "give the objects in -f, too");
@@ -120,142 +107,111 @@ function policyFor(
   policies: readonly Policy<PropagationSpec>[],
 ): Policy<PropagationSpec> | undefined {
   const [best] = policies
-    .flatMap((policy) => {
-      const precision = Math.max(
-        0,
-        ...policy.spec.resourceSelectors.map((selector) => precisionOf(selector, object, policy)),
-      );
-      return precision === 0 ? [] : [{ policy, precision }];
-    })
+    .filter((policy) => policy.precision(object) > 0)
     .sort(
       (a, b) =>
-        Number(a.policy.isClusterWide) - Number(b.policy.isClusterWide) ||
-        b.policy.spec.priority - a.policy.spec.priority ||
-        b.precision - a.precision ||
-        nameOrder(a.policy.object, b.policy.object),
+        Number(a.isClusterWide) - Number(b.isClusterWide) ||
+        b.spec.priority - a.spec.priority ||
+        b.precision(object) - a.precision(object),
     );
-  return best?.policy;
+  return best;
 }
 
 function convertSelected(
   object: WrittenObject,
-  policy: Policy<PropagationSpec>,
-  report: ConversionReport,
+  { source, spec }: Policy<PropagationSpec>,
   overrides: readonly ObjectOverride[],
+  report: ConversionReport,
 ): WrittenObject | undefined {
-  const source = nameOf(policy.object);
   const gap = report.about(source);
-  const { spec } = policy;
-  const { placement } = spec;
   for (const [field, problem, instead] of WITHOUT_EQUAL) {
     const value = valueAt(spec, field.split("."));
     const isDefault =
       value === undefined || value === "default-scheduler" || (Array.isArray(value) && value.length === 0);
     if (!isDefault) gap(`spec.${field}`, problem, instead);
   }
+  const { clusterAffinity, clusterAffinities, spreadConstraints } = spec.placement;
   const { treatment } = treatmentOf(object);
-  const isJob = treatment === "job" || treatment === "cronJob";
-  if (spec.propagateDeps && isJob) {
+  if (spec.propagateDeps && treatment === "job") {
     gap(
       "spec.propagateDeps",
       `what the pods of ${nameOf(object)} name is not copied for a whole Job`,
       "create it in the members, or annotate it with legation.dev/whole",
     );
   }
-  const choices = choicesOf(placement);
-  for (const key of fieldKeys(placement)) {
-    report.step(
+  const choices = clusterAffinity === undefined ? clusterAffinities : [clusterAffinity];
+  for (const key of choices.flatMap(({ fields }) => fields)) {
+    report.steps.add(
       `Clusters: write the label ${key} on each, since ${source} selects by this field: kubectl label clusters.legation.dev NAME ${key}=VALUE`,
     );
   }
-  const counts = countsOf(placement, isJob, gap);
   const annotated = annotate(
     {
       object,
       source: `${source}, ${nameOf(object)}`,
       choices,
-      counts,
+      division: divisionOf(spec, treatment === "job", gap),
       overrides,
       orphan: spec.preserveResourcesOnDeletion ? "spec.preserveResourcesOnDeletion" : undefined,
-      adopt: spec.conflictResolution === "Overwrite" ? "spec.conflictResolution" : undefined,
+      adopts: spec.conflictResolution === "Overwrite",
     },
     report,
   );
-  if (annotated !== undefined && treatment === "pods" && isKeptTogether(placement)) {
-    return setAt(annotated, ["metadata", "annotations", GROUP_BY_ANNOTATION], "owner");
-  }
-  if (treatment === "pods" || isJob) tellSpread(placement, gap);
-  return annotated;
-}
-
-function choicesOf({ clusterAffinity, clusterAffinities }: KarmadaPlacement): ChosenClusters[] {
-  return clusterAffinity === undefined ? clusterAffinities.map(choiceOf) : [choiceOf(clusterAffinity)];
-}
-
-function fieldKeys({ clusterAffinity, clusterAffinities }: KarmadaPlacement): Set<string> {
-  const affinities = clusterAffinity === undefined ? clusterAffinities : [clusterAffinity];
-  return new Set(
-    affinities.flatMap(({ fieldSelector }) => fieldSelector?.matchExpressions.map(({ key }) => key) ?? []),
-  );
-}
-
-/** Without replicaScheduling Karmada gives the whole number to every cluster. */
-function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, gap: Gap): Counts {
-  if (replicaScheduling === undefined || replicaScheduling.replicaSchedulingType === "Duplicated")
-    return { how: "each" };
-  const field = "spec.placement.replicaScheduling";
-  const { replicaDivisionPreference, weightPreference } = replicaScheduling;
-  if (replicaDivisionPreference === "Aggregated") {
-    // A whole Job goes to one member anyway.
-    if (isJob) return { how: "divided" };
-    gap(
-      `${field}.replicaDivisionPreference`,
-      "nothing keeps replicas in as few clusters as possible",
-      "write legation.dev/group-by: owner for one cluster only",
-    );
-    return { how: "divided" };
-  }
-  if (weightPreference?.dynamicWeight !== undefined) {
-    if (!isJob) return { how: "divided" };
-    const instead = "write scheduling-preferences for fixed shares; without them it goes to one member";
-    gap(`${field}.weightPreference.dynamicWeight`, "a Job is not divided by the room of members", instead);
-    return { how: "divided" };
-  }
-  const weights = weightPreference?.staticWeightList ?? [];
-  const clusters: Record<string, { weight: number }> = {};
-  for (const [index, { targetCluster, weight }] of weights.entries()) {
-    const { names, excluded, labels } = choiceOf(targetCluster);
-    if (names === undefined || labels !== undefined || excluded !== undefined) {
-      gap(
-        `${field}.weightPreference.staticWeightList[${index}]`,
-        "a weight for clusters that are not named",
-        "write each cluster's name in scheduling-preferences",
-      );
-      continue;
-    }
-    for (const name of names) clusters[name] = { weight };
-  }
-  return {
-    how: "divided",
-    preferences: { clusters: Object.keys(clusters).length === 0 ? { "*": { weight: 1 } } : clusters },
-  };
-}
-
-/** Reports whether the policy allows one cluster at most: the pods of the workload then form a group. */
-function isKeptTogether({ spreadConstraints }: KarmadaPlacement): boolean {
-  return spreadConstraints.some(
-    ({ spreadByField = "cluster", spreadByLabel, maxGroups }) =>
+  if (annotated === undefined || (treatment !== "pods" && treatment !== "job")) return annotated;
+  const isGroup = spreadConstraints.some(
+    ({ spreadByField, spreadByLabel, maxGroups }) =>
       spreadByLabel === undefined && spreadByField === "cluster" && maxGroups === 1,
   );
-}
-
-function tellSpread({ spreadConstraints }: KarmadaPlacement, gap: Gap): void {
-  for (const [index, { spreadByLabel, spreadByField = "cluster" }] of spreadConstraints.entries()) {
-    const key = spreadByLabel ?? (spreadByField === "cluster" ? "legation.dev/cluster" : spreadByField);
+  if (isGroup && treatment === "pods") {
+    return setAt(annotated, ["metadata", "annotations", GROUP_BY_ANNOTATION], "owner");
+  }
+  for (const [index, { spreadByField, spreadByLabel = spreadByField }] of spreadConstraints.entries()) {
+    const key = spreadByLabel === "cluster" ? "legation.dev/cluster" : spreadByLabel;
     gap(
       `spec.placement.spreadConstraints[${index}]`,
       "a number of groups of clusters cannot be demanded",
       `write legation.dev/cluster-spread: [{topologyKey: ${key}}] to spread pods evenly`,
     );
   }
+  return annotated;
+}
+
+/** Returns the division. Undefined: Karmada gives the whole number to every cluster. */
+function divisionOf({ placement }: PropagationSpec, isJob: boolean, gap: Gap): Division | undefined {
+  const field = "spec.placement.replicaScheduling";
+  const scheduling = placement.replicaScheduling;
+  if (scheduling === undefined || scheduling.replicaSchedulingType === "Duplicated") return undefined;
+  const { staticWeightList, dynamicWeight } = scheduling.weightPreference;
+  if (scheduling.replicaDivisionPreference === "Aggregated") {
+    // A whole Job goes to one member anyway.
+    if (!isJob) {
+      gap(
+        `${field}.replicaDivisionPreference`,
+        "nothing keeps replicas in as few clusters as possible",
+        "write legation.dev/group-by: owner for one cluster only",
+      );
+    }
+    return { totals: {} };
+  }
+  if (dynamicWeight !== undefined) {
+    if (isJob) {
+      gap(
+        `${field}.weightPreference.dynamicWeight`,
+        "a Job is not divided by the room of members",
+        "write scheduling-preferences for fixed shares; without them it goes to one member",
+      );
+    }
+    return { totals: {} };
+  }
+  const weights = staticWeightList.flatMap(({ targetCluster: { names, labels }, weight }, index) => {
+    if (names !== undefined && labels.length === 0) return names.map((name) => [name, { weight }]);
+    gap(
+      `${field}.weightPreference.staticWeightList[${index}]`,
+      "a weight for clusters that are not named",
+      "write each cluster's name in scheduling-preferences",
+    );
+    return [];
+  });
+  const clusters = weights.length === 0 ? { "*": { weight: 1 } } : Object.fromEntries(weights);
+  return { totals: {}, preferences: { clusters } };
 }

@@ -1,29 +1,29 @@
+import { byName } from "../../api/json.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 
 /**
  * How Legation treats the objects of a kind:
  * - `pods`: it makes pods, or is one, and its pods are delegated
- * - `job`, `cronJob`: it runs whole, or makes Jobs that do
+ * - `job`: it runs whole, or makes Jobs that do
  * - `whole`: members get the object itself
- * - `follows`: members get it with the pods that need it
- * - `host`: it acts on the host, for members' pods, too
+ * - `host`: it stays on the host without annotations
  * - `nowhere`: neither it nor its pods can go to a member
  */
-export type Treatment = "pods" | "job" | "cronJob" | "whole" | "follows" | "host" | "nowhere";
+export type Treatment = "pods" | "job" | "whole" | "host" | "nowhere";
 
 interface Kind {
   readonly apiVersion: string;
   readonly treatment: Treatment;
   /** Why it does not go to members as it did, for people. */
-  readonly why?: string | undefined;
+  readonly why: string;
 }
 
-function kind(apiVersion: string, treatment: Treatment, why?: string): Kind {
+function kind(apiVersion: string, treatment: Treatment, why = ""): Kind {
   return { apiVersion, treatment, why };
 }
 
 /** Kubernetes' own kinds, as KubeFed federates them without their apiVersion. Any other kind is `whole`. */
-const KINDS: Readonly<Record<string, Kind>> = {
+const KINDS: Readonly<Record<string, Kind>> = byName({
   Pod: kind("v1", "pods"),
   ReplicationController: kind("v1", "pods"),
   Deployment: kind("apps/v1", "pods"),
@@ -31,18 +31,18 @@ const KINDS: Readonly<Record<string, Kind>> = {
   StatefulSet: kind("apps/v1", "pods"),
   DaemonSet: kind("apps/v1", "nowhere", "a DaemonSet belongs to the nodes of its own cluster; apply it in each member"),
   Job: kind("batch/v1", "job"),
-  CronJob: kind("batch/v1", "cronJob"),
+  CronJob: kind("batch/v1", "job"),
   ConfigMap: kind("v1", "whole"),
   Secret: kind("v1", "whole"),
   Service: kind(
     "v1",
-    "follows",
+    "host",
     "it has endpoints on the host, and is copied to the members of the pods that it selects, as ClusterIP; for node ports " +
       'or a load balancer there annotate it legation.dev/whole: "true"',
   ),
-  ServiceAccount: kind("v1", "follows", "it is copied to the members of the pods that name it"),
-  PersistentVolumeClaim: kind("v1", "follows", "its data is made in the member of its first pod"),
-  NetworkPolicy: kind("networking.k8s.io/v1", "follows", "it is copied to the members of its namespace's pods"),
+  ServiceAccount: kind("v1", "host", "it is copied to the members of the pods that name it"),
+  PersistentVolumeClaim: kind("v1", "host", "its data is made in the member of its first pod"),
+  NetworkPolicy: kind("networking.k8s.io/v1", "host", "it is copied to the members of its namespace's pods"),
   Namespace: kind("v1", "host", "members get it with the first object in it"),
   Ingress: kind("networking.k8s.io/v1", "host", "it routes to the host's Service, whose endpoints are pods in members"),
   HorizontalPodAutoscaler: kind("autoscaling/v2", "host", "it scales the one workload on the host"),
@@ -53,36 +53,35 @@ const KINDS: Readonly<Record<string, Kind>> = {
   RoleBinding: kind("rbac.authorization.k8s.io/v1", "whole"),
   ClusterRole: kind("rbac.authorization.k8s.io/v1", "whole"),
   ClusterRoleBinding: kind("rbac.authorization.k8s.io/v1", "whole"),
-};
+});
 
 export function apiVersionOfKind(kind: string): string | undefined {
-  return Object.hasOwn(KINDS, kind) ? KINDS[kind]?.apiVersion : undefined;
+  return KINDS[kind]?.apiVersion;
 }
 
-/** Returns how the objects of a kind are treated, and why if not as before. */
-export function treatmentOf(object: Pick<WrittenObject, "apiVersion" | "kind">): Omit<Kind, "apiVersion"> {
-  const { apiVersion, kind } = object;
-  const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+export function treatmentOf({ apiVersion, kind }: WrittenObject): Omit<Kind, "apiVersion"> {
+  const known = KINDS[kind];
   const [group] = apiVersion.split("/");
-  const isOwn = known !== undefined && known.apiVersion.split("/")[0] === group;
-  // An old version, such as extensions/v1beta1, which no API server serves any more.
-  const isOld = known !== undefined && group === "extensions";
-  return isOwn || isOld ? known : { treatment: "whole" };
+  // Workloads and Ingresses of `extensions`, which no API server serves any more.
+  const isOwn = known?.apiVersion.split("/")[0] === group || group === "extensions";
+  return known !== undefined && isOwn ? known : { treatment: "whole", why: "" };
 }
 
 /** Fields with numbers of pods, which a division shares out. */
-export const COUNTS: Readonly<Partial<Record<Treatment, readonly string[]>>> = {
+export const COUNTS: Readonly<Record<Treatment, readonly string[]>> = {
   pods: ["replicas"],
   job: ["parallelism", "completions"],
-  cronJob: ["parallelism", "completions"],
+  whole: [],
+  host: [],
+  nowhere: [],
 };
 
-export function countsPath(treatment: Treatment): readonly string[] {
-  return treatment === "cronJob" ? ["spec", "jobTemplate", "spec"] : ["spec"];
+/** Returns the path of the object that Legation's annotations are for: the Job template of a CronJob, or the object itself. */
+export function annotatedPath({ kind }: WrittenObject): readonly string[] {
+  return kind === "CronJob" ? ["spec", "jobTemplate"] : [];
 }
 
 /** Returns the path of an object's pod template; a Pod is one itself. */
-export function templatePath({ kind }: { readonly kind: string }): readonly string[] {
-  if (kind === "Pod") return [];
-  return kind === "CronJob" ? ["spec", "jobTemplate", "spec", "template"] : ["spec", "template"];
+export function templatePath(object: WrittenObject): readonly string[] {
+  return object.kind === "Pod" ? [] : [...annotatedPath(object), "spec", "template"];
 }

@@ -1,8 +1,8 @@
 import type { WrittenObject } from "../shared/documents.ts";
 import { objectText } from "../shared/output.ts";
-import { selectorText } from "./placement.ts";
+import { chosenClusters, selectorText } from "./clusters.ts";
 
-export interface ConversionFinding {
+interface ConversionFinding {
   readonly object: string;
   readonly field: string;
   readonly problem: string;
@@ -11,24 +11,21 @@ export interface ConversionFinding {
 
 export type Gap = (field: string, problem: string, instead: string) => void;
 
+export const LEFT_OUT = "it is left out of the output";
+
 /** Collects what a conversion has to tell, each thing once. */
 export class ConversionReport {
   readonly #gaps = new Map<string, ConversionFinding>();
-  readonly #steps = new Map<string, string>();
+  /** Steps that the user has to take once, beside `kubectl apply`. */
+  readonly steps: Set<string> = new Set();
 
   get gaps(): readonly ConversionFinding[] {
     return [...this.#gaps.values()];
   }
 
-  /** Steps that the user has to take once, beside `kubectl apply`. */
-  get steps(): readonly string[] {
-    return [...this.#steps.values()];
-  }
-
-  /** Returns the function that tells of fields of one object, or of what is in one of its fields. */
-  about(object: string, within = ""): Gap {
-    return (inner, problem, instead) => {
-      const field = within + inner;
+  /** Returns the function that tells of fields of one object. */
+  about(object: string): Gap {
+    return (field, problem, instead) => {
       this.#gaps.set(`${object} ${field} ${problem}`, { object, field, problem, instead });
     };
   }
@@ -37,13 +34,10 @@ export class ConversionReport {
     this.about(nameOf(object))("kind", `there is no ${object.kind} here`, "nothing is written for it");
   }
 
-  join(object: WrittenObject, labels: Readonly<Record<string, string>> = {}): void {
-    const flag = Object.keys(labels).length === 0 ? "" : ` --labels ${selectorText({ matchLabels: labels })}`;
-    this.step(`${nameOf(object)}: legation join ${object.metadata.name} --member-kubeconfig FILE${flag}`);
-  }
-
-  step(line: string): void {
-    this.#steps.set(line, line);
+  join(object: WrittenObject, matchLabels: Readonly<Record<string, string>> = {}): void {
+    const labels = selectorText(chosenClusters(undefined, [], [{ matchLabels }]).labels);
+    const flag = labels === "" ? "" : ` --labels ${labels}`;
+    this.steps.add(`${nameOf(object)}: legation join ${object.metadata.name} --member-kubeconfig FILE${flag}`);
   }
 }
 
@@ -51,12 +45,3 @@ export function nameOf({ kind, metadata }: WrittenObject): string {
   const { namespace, name = `${metadata.generateName}*` } = metadata;
   return objectText(kind, { namespace, name });
 }
-
-/** Tells of a field of an object that members get as it is, so that it cannot differ between them. */
-export function noDifference(path: string, field: string, gap: Gap): void {
-  gap(field, `${path} cannot differ between members: members get the object as it is`, OBJECT_PER_GROUP);
-}
-
-/** The remedy for fields that differ between members. */
-export const OBJECT_PER_GROUP =
-  "write an object per group of members, each with its own name and legation.dev/clusters";

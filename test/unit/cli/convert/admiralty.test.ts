@@ -28,7 +28,7 @@ describe("Admiralty's annotations", () => {
     [
       "a node selector for clusters",
       `${A}/proxy-pod-scheduling-constraints: '{"nodeSelector": {"region": "eu", "tier": "gold"}}'`,
-      { "legation.dev/cluster-selector": "region in (eu),tier in (gold)" },
+      { "legation.dev/cluster-selector": "region=eu,tier=gold" },
     ],
     ["annotations of others", `${A}/elect: "", other: "1"`, { "legation.dev/delegate": "true", other: "1" }],
     [

@@ -22,7 +22,7 @@ export function converted(...texts: readonly string[]): Converted {
   return {
     objects,
     gaps: report.gaps.map(({ object, field }) => `${object}: ${field}`),
-    steps: report.steps,
+    steps: [...report.steps],
     refused: objects.flatMap(refusals),
   };
 }

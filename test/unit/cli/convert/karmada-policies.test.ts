@@ -29,7 +29,7 @@ describe("a PropagationPolicy", () => {
     [
       "fields, as labels",
       "clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [eu]}]}}",
-      { "cluster-selector": "region in (eu)" },
+      { "cluster-selector": "region=eu" },
     ],
     [
       "groups in an order",
