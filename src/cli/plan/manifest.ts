@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
-import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import {
   allDependenciesOf,
+  type Dependency,
   type DependencyKey,
   dependencyKey,
   isClass,
@@ -18,6 +19,7 @@ import { apiVersionOf, pods as podResource, type Resource, services as serviceRe
 import { isLive } from "../../pods/pod-state.ts";
 import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
 import type { ClaimsByNamespace, ClaimTemplate } from "../../simulation/claims.ts";
+import { withoutShape } from "../shared/delegated-types.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { readable } from "../shared/reading.ts";
 import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
@@ -41,7 +43,7 @@ export interface ManifestState {
   readonly existing: ReadonlyMap<WrittenWorkload, Existing>;
   readonly claims: ClaimsByNamespace;
   readonly writtenClaims: readonly { readonly namespace: string; readonly claim: ClaimTemplate }[];
-  /** Objects that pods name by the rules of DelegatedTypes, of the host or else the manifest. */
+  /** Objects that pods name, of the host or else the manifest. */
   readonly objects: ReadonlyMap<DependencyKey, Stored<AnyObject>>;
   /** Objects that pods name and that neither the host nor the manifest has. */
   readonly missing: ReadonlySet<DependencyKey>;
@@ -59,57 +61,58 @@ export function workloadsOf(objects: readonly WrittenObject[], current: string):
   return objects.flatMap((object) => {
     const kind = workloadKind(object);
     if (kind === undefined) return [];
-    const { namespace = current, generateName = "" } = object.metadata;
-    const prefix = `${kind}/${namespace}/${generateName}`;
-    const earlier = generated.get(prefix) ?? 0;
-    if (object.metadata.name === undefined) generated.set(prefix, earlier + 1);
-    const { name = `${generateName}*${earlier === 0 ? "" : earlier + 1}` } = object.metadata;
-    return [{ kind, namespace, name, object, pods: podsOf(object, kind) }];
+    const { namespace = current, generateName, name = `${generateName}*` } = object.metadata;
+    const earlier = generated.get(`${kind}/${namespace}/${name}`) ?? 0;
+    generated.set(`${kind}/${namespace}/${name}`, earlier + 1);
+    const suffix = earlier > 0 && object.metadata.name === undefined ? earlier + 1 : "";
+    return [{ kind, namespace, name: `${name}${suffix}`, object, pods: podsOf(object, kind) }];
   });
 }
 
 /** Returns the claims of a manifest. Throws a `Failure` that names a wrong field. */
 export function claimsAmong(objects: readonly WrittenObject[], current: string): ManifestState["writtenClaims"] {
-  return objects.flatMap((object) => {
+  return ofCore("PersistentVolumeClaim", objects).flatMap((object) => {
     const { name, namespace = current } = object.metadata;
-    if (object.apiVersion !== "v1" || object.kind !== "PersistentVolumeClaim" || name === undefined) return [];
-    return [{ namespace, claim: { name, spec: writtenClaim(object) } }];
+    return name === undefined ? [] : [{ namespace, claim: { name, spec: writtenClaim(object) } }];
   });
+}
+
+interface Reading {
+  readonly host: ClusterClient;
+  readonly objects: readonly WrittenObject[];
+  /** Namespace of objects that name none. */
+  readonly current: string;
+  readonly followed: readonly FollowedObjects[];
+  readonly signal: AbortSignal;
 }
 
 /** Reads what the workloads of a manifest meet. Objects that the asker may not read are told in `notChecked`. */
 export async function readManifestState(
-  host: ClusterClient,
-  objects: readonly WrittenObject[],
   workloads: readonly WrittenWorkload[],
-  {
-    current,
-    followed,
-    signal,
-  }: { readonly current: string; readonly followed: readonly FollowedObjects[]; readonly signal: AbortSignal },
+  reading: Reading,
 ): Promise<ManifestState> {
+  const { host, objects, current, signal } = reading;
   const planned = workloads.filter(({ kind }) => kind !== "DaemonSet");
-  const [existing, services, claims, absent] = await Promise.all([
-    readExisting(host, planned, signal),
-    readServices(host, objects, planned, { current, signal }),
+  const [existing, services, claims, named] = await Promise.all([
+    readExisting(planned, reading),
+    readServices(planned, reading),
     readClaims(host, planned, signal),
-    readAbsent(host, planned, followed, signal),
+    readNamed(planned, reading),
   ]);
-  const written = dependenciesAmong(objects, current, followed);
-  const isWritten = (key: DependencyKey): boolean => written.has(key);
-  const limits = objects.filter(
-    ({ apiVersion, kind }) => apiVersion === "v1" && /^(ResourceQuota|LimitRange)$/.test(kind),
-  );
+  const written = namedAmong(reading);
+  const lacking = [...named.found].flatMap(([key, object]) => (object === undefined ? [key] : []));
+  const stored = [...named.found].flatMap(([key, object]) => (object === undefined ? [] : [[key, object] as const]));
+  const limits = [...ofCore("ResourceQuota", objects), ...ofCore("LimitRange", objects)];
   return {
     existing,
     services,
     claims,
     writtenClaims: claimsAmong(objects, current),
-    objects: new Map([...objectsAmong(written), ...absent.objects]),
-    missing: new Set(absent.missing.filter((key) => !isWritten(key))),
-    created: new Set(absent.missing.filter(isWritten)),
+    objects: new Map([...written, ...stored]),
+    missing: new Set(lacking.filter((key) => !written.has(key))),
+    created: new Set(lacking.filter((key) => written.has(key))),
     notChecked: [
-      ...absent.unreadable,
+      ...named.unreadable,
       ...limits.map(
         ({ kind, metadata: { name, namespace = current } }) =>
           `${kind} ${namespace}/${name} of the manifest: pods are checked by those that the host has now`,
@@ -118,35 +121,38 @@ export async function readManifestState(
   };
 }
 
+function ofCore(kind: string, objects: readonly WrittenObject[]): WrittenObject[] {
+  return objects.filter((object) => object.apiVersion === "v1" && object.kind === kind);
+}
+
+function namespacesOf(workloads: Iterable<NamedWorkload>): string[] {
+  return [...new Set([...workloads].map(({ namespace }) => namespace))];
+}
+
 const writtenService: z.ZodType<Pick<ServiceObject, "spec">> = z.object({
   spec: z.object({ type: z.string(), selector: z.record(z.string(), z.string()) }).partial(),
 });
 
 /** A Service is a fact beside the plan: those that the account may not read are left out. */
 async function readServices(
-  host: ClusterClient,
-  objects: readonly WrittenObject[],
   workloads: readonly NamedWorkload[],
-  { current, signal }: { readonly current: string; readonly signal: AbortSignal },
+  { host, objects, current, signal }: Reading,
 ): Promise<ServiceObject[]> {
-  const written = objects
-    .filter(({ apiVersion, kind }) => apiVersion === "v1" && kind === "Service")
-    .map((object): ServiceObject => {
-      const { name = "", namespace = current, annotations = {} } = object.metadata;
-      return { metadata: { name, namespace, annotations }, ...readFields(writtenService, object) };
-    });
-  const keyOf = ({ metadata }: KubeObject): string => `${metadata?.namespace}/${metadata?.name}`;
-  const known = new Set(written.map(keyOf));
-  const namespaces = [...new Set(workloads.map(({ namespace }) => namespace))];
-  const reading = namespaces.map((namespace) => readable(listAll(host, serviceResource, { namespace, signal })));
-  const stored = (await Promise.all(reading)).flatMap((found) => found ?? []);
-  return [...written, ...stored.filter((service) => !known.has(keyOf(service)))];
+  const written = ofCore("Service", objects).map((object): ServiceObject => {
+    const { name = "", namespace = current, annotations = {} } = object.metadata;
+    return { metadata: { name, namespace, annotations }, ...readFields(writtenService, object) };
+  });
+  const lists = namespacesOf(workloads).map((namespace) =>
+    readable(listAll(host, serviceResource, { namespace, signal })),
+  );
+  const stored = (await Promise.all(lists)).flatMap((found): ServiceObject[] => found ?? []);
+  const all = [...stored, ...written];
+  return [...new Map(all.map((each) => [`${each.metadata?.namespace}/${each.metadata?.name}`, each])).values()];
 }
 
 async function readExisting(
-  host: ClusterClient,
   workloads: readonly WrittenWorkload[],
-  signal: AbortSignal,
+  { host, signal }: Reading,
 ): Promise<Map<WrittenWorkload, Existing>> {
   const found = new Map<WrittenWorkload, WrittenObject>();
   const read = workloads.map(async (workload) => {
@@ -156,94 +162,65 @@ async function readExisting(
     if (stored !== undefined) found.set(workload, stored);
   });
   await Promise.all(read);
-  const namespaces = [...new Set([...found.keys()].map(({ namespace }) => namespace))];
-  const pods = (
-    await Promise.all(namespaces.map((namespace) => listAll(host, podResource, { namespace, signal })))
-  ).flat();
-  const ownPods = (workload: WrittenWorkload): Stored<Pod>[] =>
-    pods.filter((pod) => isPodOf(workload, pod) && isLive(pod));
-  return new Map([...found].map(([workload, stored]) => [workload, { stored, pods: ownPods(workload) }]));
+  const lists = namespacesOf(found.keys()).map((namespace) => listAll(host, podResource, { namespace, signal }));
+  const live = (await Promise.all(lists)).flat().filter(isLive);
+  return new Map(
+    [...found].map(([workload, stored]) => [workload, { stored, pods: live.filter((pod) => isPodOf(workload, pod)) }]),
+  );
 }
 
-/** Reads which of the objects that pods name the host has and lacks, and which the asker may not read. */
-async function readAbsent(
-  host: ClusterClient,
+/** Reads the objects that pods name, or undefined for those that the host lacks, and says which the asker may not read. */
+async function readNamed(
   workloads: readonly WrittenWorkload[],
-  followed: readonly FollowedObjects[],
-  signal: AbortSignal,
+  { host, followed, signal }: Reading,
 ): Promise<{
-  readonly missing: readonly DependencyKey[];
+  readonly found: ReadonlyMap<DependencyKey, Stored<AnyObject> | undefined>;
   readonly unreadable: readonly string[];
-  /** Objects of types that follow pods. */
-  readonly objects: ReadonlyMap<DependencyKey, Stored<AnyObject>>;
 }> {
-  const missing: DependencyKey[] = [];
-  const objects = new Map<DependencyKey, Stored<AnyObject>>();
-  const unreadable = new Set<string>();
-  const asked = new Map<
-    DependencyKey,
-    { readonly resource: Resource<KubeObject>; readonly namespace?: string; readonly isThere: () => Promise<boolean> }
-  >();
-  for (const {
-    namespace,
-    pods: { metadata, spec },
-  } of workloads) {
-    const pod = { metadata: { ...metadata, namespace }, spec };
+  const asked = new Map<DependencyKey, { readonly named: Dependency; readonly resource: Resource<AnyObject> }>();
+  for (const { namespace, pods } of workloads) {
+    const pod = { metadata: { ...pods.metadata, namespace }, spec: pods.spec };
     for (const named of allDependenciesOf(pod)) {
-      const { resource } = DEPENDENCIES[named.kind];
-      const of = isClass(named.kind) ? {} : { namespace };
-      const isThere = async (): Promise<boolean> =>
-        (await host.find<KubeObject>(resource, { ...of, name: named.name }, { signal })) !== undefined;
-      asked.set(dependencyKey(named), { resource, ...of, isThere });
+      asked.set(dependencyKey(named), { named, resource: withoutShape(DEPENDENCIES[named.kind].resource) });
     }
     for (const type of followed) {
-      for (const named of followedBy(pod, [type])) {
-        const key = dependencyKey(named);
-        const isThere = async (): Promise<boolean> => {
-          const object = await host.find(type.resource, named, { signal });
-          if (object !== undefined) objects.set(key, object);
-          return object !== undefined;
-        };
-        asked.set(key, { resource: type.resource, namespace, isThere });
-      }
+      for (const named of followedBy(pod, [type])) asked.set(dependencyKey(named), { named, resource: type.resource });
     }
   }
-  const read = [...asked].map(async ([key, { resource, namespace, isThere }]) => {
+  const found = new Map<DependencyKey, Stored<AnyObject> | undefined>();
+  const unreadable = new Set<string>();
+  const read = [...asked].map(async ([key, { named, resource }]) => {
+    const { kind, namespace, name } = named;
     try {
-      if (!(await isThere())) missing.push(key);
+      found.set(key, await host.find(resource, { namespace, name }, { signal }));
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       // The API server itself looks for accounts and classes.
-      const { kind, plural } = resource;
       if (isDependencyKind(kind) && kind !== "ConfigMap" && kind !== "Secret") return;
+      const { plural } = resource;
       unreadable.add(`${plural} of namespace ${namespace} that pods name: you may not get ${plural}`);
     }
   });
   await Promise.all(read);
-  return { missing, unreadable: [...unreadable].sort(), objects };
+  return { found, unreadable: [...unreadable].sort() };
 }
 
-/** Returns what the manifest has of the objects that pods can name. */
-function dependenciesAmong(
-  objects: readonly WrittenObject[],
-  current: string,
-  followed: readonly FollowedObjects[],
-): ReadonlyMap<DependencyKey, WrittenObject> {
-  const found = objects.flatMap((object): [DependencyKey, WrittenObject][] => {
-    const { apiVersion, kind, metadata } = object;
+/** Returns the objects of the manifest that pods can name as the API server would store them, as far as placement depends on it. */
+function namedAmong({ objects, current, followed }: Reading): ReadonlyMap<DependencyKey, Stored<AnyObject>> {
+  const named = objects.flatMap((object) => {
+    const { apiVersion, kind, metadata, spec } = object;
     const { name = "", namespace = current } = metadata;
     const type = followed.find(({ resource }) => resource.kind === kind && apiVersionOf(resource) === apiVersion);
-    if (type !== undefined) return [[dependencyKey({ kind: type.type, namespace, name }), object]];
-    if (!isDependencyKind(kind) || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
-    return [[dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name }), object]];
+    const isNamed = isDependencyKind(kind) && apiVersionOf(DEPENDENCIES[kind].resource) === apiVersion;
+    if (type === undefined && !isNamed) return [];
+    const at = type === undefined && isNamed && isClass(kind) ? "" : namespace;
+    const key = dependencyKey({ kind: type?.type ?? kind, namespace: at, name });
+    return [
+      [
+        key,
+        { spec, metadata: { name, uid: key, resourceVersion: "", ...defined({ namespace: metadata.namespace }) } },
+      ] as const,
+    ];
   });
-  return new Map(found);
-}
-
-/** Returns the objects as the API server would store them, as far as their rules depend on it. */
-function objectsAmong(written: ReadonlyMap<DependencyKey, WrittenObject>): [DependencyKey, Stored<AnyObject>][] {
-  return [...written].map(([key, object]) => {
-    const { name = "", namespace } = object.metadata;
-    return [key, { spec: object.spec, metadata: { name, uid: key, resourceVersion: "", ...defined({ namespace }) } }];
-  });
+  return new Map(named);
 }

@@ -20,7 +20,7 @@ export interface PlannedNamespaces {
 export async function planNamespaces(
   stored: readonly Stored<Namespace>[],
   objects: readonly WrittenObject[],
-  ask: (namespace: Stored<Namespace>, isNew: boolean) => Promise<DryRunAnswer<Stored<Namespace>>>,
+  ask: (namespace: Stored<Namespace>) => Promise<DryRunAnswer<Stored<Namespace>>>,
 ): Promise<PlannedNamespaces> {
   const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
   const refused = new Map<string, string>();
@@ -29,15 +29,15 @@ export async function planNamespaces(
   for (const { apiVersion, kind, metadata } of objects) {
     const { name, labels, annotations } = metadata;
     if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
-    const before = all.get(name);
-    const known = before?.metadata ?? { name, uid: `planned/${name}`, resourceVersion: "" };
+    const before = all.get(name)?.metadata;
+    const known = before ?? { name, uid: `planned/${name}`, resourceVersion: "" };
     const after = {
       ...known,
       ...(labels === undefined ? {} : { labels: { ...known.labels, ...labels } }),
       ...(annotations === undefined ? {} : { annotations: { ...known.annotations, ...annotations } }),
     };
-    if (before !== undefined && isDeepStrictEqual(known, after)) continue;
-    const answer = await ask({ metadata: after }, before === undefined);
+    if (isDeepStrictEqual(before, after)) continue;
+    const answer = await ask({ metadata: after });
     if (answer.is === "refused") {
       refused.set(name, answer.message);
       continue;
@@ -49,10 +49,11 @@ export async function planNamespaces(
   return { after: [...all.values()], refused, changed, notChecked };
 }
 
-/** Returns the namespace's mode of delegation, or why none of the pods is delegated there. */
+/** Returns the namespace's mode of delegation, or why nothing is delegated there. `otherwise`: what becomes of an object without one. */
 export function modeOf(
   name: string,
   { after, refused }: PlannedNamespaces,
+  otherwise: string,
 ): DelegationMode | Pick<WorkloadPlan, "outcome" | "message"> {
   const namespace = after.find(({ metadata }) => metadata.name === name);
   if (namespace === undefined) {
@@ -64,6 +65,6 @@ export function modeOf(
   if (namespace.metadata.deletionTimestamp !== undefined) {
     return { outcome: "refused", message: `namespace ${name} is being deleted: nothing new is let in` };
   }
-  const message = `namespace ${name} has no label ${DELEGATION_LABEL}: its pods run on the host`;
+  const message = `namespace ${name} has no label ${DELEGATION_LABEL}: ${otherwise}`;
   return delegationModeOf(namespace.metadata.labels) ?? { outcome: "notDelegated", message };
 }

@@ -1,18 +1,19 @@
 import { describe, expect, test } from "vitest";
 import type { DelegationMode } from "../../../../src/api/delegation-mode.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type DryRunAnswer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
+import { type DryRunAnswer, dryRun } from "../../../../src/cli/plan/dry-run.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import type { DependencyKind } from "../../../../src/copies/dependencies.ts";
 import { dependencyKey } from "../../../../src/copies/named-by-pods.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { namespaces, pods } from "../../../../src/kube/resources.ts";
 import { followedObjects } from "../../../../src/scheduling/followed-objects.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
 import { podGroupType } from "../../../support/builders/delegated-type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { host, namespace } from "../simulation/host.ts";
+import { host } from "../simulation/host.ts";
 import { bare, members, uses } from "./named-objects.ts";
 import { deployment, planWith, webhookAlone } from "./plan-with.ts";
 
@@ -24,7 +25,7 @@ describe("the dry-run of a pod", () => {
     const create = async (): Promise<never> => {
       throw kubeError(code, detail, { cluster: "host", namespace: "team", objectName: "web" });
     };
-    return dryRunPod(fakeClient({ create }), pod(), AbortSignal.timeout(1000));
+    return dryRun(fakeClient({ create }), pods, pod(), AbortSignal.timeout(1000));
   }
 
   test.each<[string, KubeErrorCode, string, string]>([
@@ -74,11 +75,11 @@ describe("the dry-run of a pod", () => {
     await expect(answerTo("NotSent", "connection refused")).rejects.toThrow("connection refused");
   });
 
-  test("of an existing namespace is a patch", async () => {
+  test("of another object applies it, as kubectl does", async () => {
     const sent: unknown[] = [];
     const client = fakeClient({
       patch: async (_resource, ref, patch, options) => {
-        sent.push(ref, patch.body, options?.dryRun);
+        sent.push(ref, patch, options?.dryRun);
         throw kubeError("Forbidden", "no", {
           cluster: "host",
           verb: "patch",
@@ -87,10 +88,10 @@ describe("the dry-run of a pod", () => {
         });
       },
     });
-    const answer = await dryRunNamespace(client, namespace("team"), false, AbortSignal.timeout(1000));
+    const team = { metadata: { name: "team", labels: { "legation.dev/delegation": "annotated" } } };
+    const answer = await dryRun(client, namespaces, team, AbortSignal.timeout(1000));
     expect(answer).toMatchObject({ is: "refused", message: "no" });
-    const labels = { "legation.dev/delegation": "annotated" };
-    expect(sent).toEqual([{ name: "team" }, { metadata: { labels, annotations: {} } }, true]);
+    expect(sent).toEqual([{ namespace: "", name: "team" }, { type: "apply", body: team, force: true }, true]);
   });
 });
 

@@ -20,8 +20,14 @@ describe("an object that pods of a manifest name", () => {
   ): Promise<ManifestState> => {
     const list = async (): Promise<ListPage<never>> => ({ items: [], resourceVersion: "1", size: 0 });
     const workloads = workloadsOf(objects, "team");
-    const options = { current: "team", followed, signal: AbortSignal.timeout(1000) };
-    return readManifestState(fakeClient({ find, list }), objects, workloads, options);
+    const signal = AbortSignal.timeout(1000);
+    return readManifestState(workloads, {
+      host: fakeClient({ find, list }),
+      objects,
+      current: "team",
+      followed,
+      signal,
+    });
   };
   const nothing = async (): Promise<undefined> => undefined;
   const named = deployment(1, {}, { ...uses(false), serviceAccountName: "robot", priorityClassName: "high" });

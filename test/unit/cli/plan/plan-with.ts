@@ -2,11 +2,12 @@ import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
 import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
+import type { PlanInput } from "../../../../src/cli/plan/input.ts";
 import { claimsAmong, type Existing, type ManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
-import { isWholeObject, type ObjectReviewInput, reviewObject } from "../../../../src/cli/plan/whole.ts";
+import { isWholeObject } from "../../../../src/cli/plan/whole.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { admitPod } from "../../../../src/simulation/admission.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
@@ -43,7 +44,7 @@ export interface PlanParts {
   readonly now?: number;
   readonly types?: readonly DelegatedType[];
   /** The API server's answer to a whole object; default: you may not ask. */
-  readonly answerToObject?: ObjectReviewInput["ask"];
+  readonly answerToObject?: PlanInput["askObject"];
 }
 
 /** The plan for objects in namespace `team`; the first one may exist already. */
@@ -64,13 +65,13 @@ export async function planWith(
   const namespaces = parts.namespaces ?? untouched;
   const modes = new Map(namespaces.after.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]));
   const workloads = workloadsOf(written, "team");
-  const input = { types, current: "team", namespaces, ask: answerToObject };
-  const objects = await Promise.all(written.filter(isWholeObject).map((object) => reviewObject(object, input)));
   const [first] = workloads;
   return planOf({
     workloads,
-    objects,
+    objects: written.filter(isWholeObject),
+    current: "team",
     host: state,
+    types,
     namespaces,
     found: {
       existing: new Map(first === undefined || existing === undefined ? [] : [[first, existing]]),
@@ -85,6 +86,7 @@ export async function planWith(
     },
     now,
     ask: async (pod) => answer(pod, modes.get(pod.metadata?.namespace ?? "") ?? "annotated"),
+    askObject: answerToObject,
   });
 }
 
