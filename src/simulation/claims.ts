@@ -20,9 +20,8 @@ export class SimulatedClaims {
   readonly #namespaces: ReadonlySet<string>;
   readonly #isMember: (cluster: string) => boolean;
   readonly #claims = new Map<ObjectKey, Stored<PersistentVolumeClaim>>();
-  readonly #homes = new Map<ObjectKey, string>();
-  /** Uids of the pods with which claims went to their homes. */
-  readonly #firstPods = new Map<ObjectKey, string>();
+  /** The members of claims, and the uids of the simulated pods with which they went there. */
+  readonly #homes = new Map<ObjectKey, { readonly member: string; readonly pod: string | undefined }>();
 
   constructor(claims: ClaimsByNamespace = new Map(), isMember: (cluster: string) => boolean) {
     this.#isMember = isMember;
@@ -30,8 +29,8 @@ export class SimulatedClaims {
     for (const claim of [...claims.values()].flat()) {
       const key = objectKey(claim.metadata);
       this.#claims.set(key, claim);
-      const home = clusterOf(claim);
-      if (home !== undefined) this.#homes.set(key, home);
+      const member = clusterOf(claim);
+      if (member !== undefined) this.#homes.set(key, { member, pod: undefined });
     }
   }
 
@@ -50,7 +49,7 @@ export class SimulatedClaims {
       keys,
       (key) => this.#claims.get(key),
       (member, claim) => {
-        const home = this.#homes.get(objectKey(claim.metadata));
+        const home = this.#homes.get(objectKey(claim.metadata))?.member;
         // The controller makes the claim in the member when the pod comes.
         return home === undefined || home === member
           ? "prepared"
@@ -61,18 +60,14 @@ export class SimulatedClaims {
 
   place(proxy: Stored<Pod>, member: string): void {
     for (const key of claimKeys(proxy)) {
-      if (this.#homes.has(key)) continue;
-      this.#homes.set(key, member);
-      this.#firstPods.set(key, proxy.metadata.uid);
+      if (!this.#homes.has(key)) this.#homes.set(key, { member, pod: proxy.metadata.uid });
     }
   }
 
   /** Takes a pod back: a claim that went with it has no home any more. */
   withdraw(proxy: Stored<Pod>): void {
     for (const key of claimKeys(proxy)) {
-      if (this.#firstPods.get(key) !== proxy.metadata.uid) continue;
-      this.#homes.delete(key);
-      this.#firstPods.delete(key);
+      if (this.#homes.get(key)?.pod === proxy.metadata.uid) this.#homes.delete(key);
     }
   }
 }

@@ -1,7 +1,6 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { WishingWorkload } from "../../scheduling/workload.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import type { Simulation } from "../../simulation/simulation.ts";
 import type { WrittenObject } from "../shared/documents.ts";
@@ -31,9 +30,5 @@ export interface Reviewed {
   readonly plan: WorkloadPlan;
   /** Finds its place. Absent: it is refused, stays on the host, or is in its place already. */
   readonly place?: ((simulation: Simulation) => Partial<WorkloadPlan>) | undefined;
-  /** Pods of the host in whose stead others are placed. */
-  readonly replaced?: readonly Stored<Pod>[];
-  /** A workload whose wishes its pods do not carry, with its key. */
-  readonly wishing?: readonly [key: string, WishingWorkload];
   readonly notChecked?: string | undefined;
 }

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
@@ -8,7 +7,6 @@ import {
   type Dependency,
   type DependencyKey,
   dependencyKey,
-  isClass,
   isDependencyKind,
 } from "../../copies/named-by-pods.ts";
 import type { ServiceObject } from "../../copies/services.ts";
@@ -99,20 +97,15 @@ export async function readManifestState(
     readClaims(host, planned, signal),
     readNamed(planned, reading),
   ]);
-  const written = namedAmong(reading);
-  const lacking = [...named.found].flatMap(([key, object]) => (object === undefined ? [key] : []));
-  const stored = [...named.found].flatMap(([key, object]) => (object === undefined ? [] : [[key, object] as const]));
   const limits = [...ofCore("ResourceQuota", objects), ...ofCore("LimitRange", objects)];
   return {
+    ...named,
     existing,
     services,
     claims,
     writtenClaims: claimsAmong(objects, current),
-    objects: new Map([...written, ...stored]),
-    missing: new Set(lacking.filter((key) => !written.has(key))),
-    created: new Set(lacking.filter((key) => written.has(key))),
     notChecked: [
-      ...named.unreadable,
+      ...named.notChecked,
       ...limits.map(
         ({ kind, metadata: { name, namespace = current } }) =>
           `${kind} ${namespace}/${name} of the manifest: pods are checked by those that the host has now`,
@@ -169,14 +162,11 @@ async function readExisting(
   );
 }
 
-/** Reads the objects that pods name, or undefined for those that the host lacks, and says which the asker may not read. */
+/** Reads the objects that pods name. */
 async function readNamed(
   workloads: readonly WrittenWorkload[],
-  { host, followed, signal }: Reading,
-): Promise<{
-  readonly found: ReadonlyMap<DependencyKey, Stored<AnyObject> | undefined>;
-  readonly unreadable: readonly string[];
-}> {
+  { host, objects, current, followed, signal }: Reading,
+): Promise<Pick<ManifestState, "objects" | "missing" | "created" | "notChecked">> {
   const asked = new Map<DependencyKey, { readonly named: Dependency; readonly resource: Resource<AnyObject> }>();
   for (const { namespace, pods } of workloads) {
     const pod = { metadata: { ...pods.metadata, namespace }, spec: pods.spec };
@@ -187,12 +177,26 @@ async function readNamed(
       for (const named of followedBy(pod, [type])) asked.set(dependencyKey(named), { named, resource: type.resource });
     }
   }
-  const found = new Map<DependencyKey, Stored<AnyObject> | undefined>();
+  const found = new Map<DependencyKey, Stored<AnyObject>>();
+  const missing = new Set<DependencyKey>();
+  const created = new Set<DependencyKey>();
   const unreadable = new Set<string>();
   const read = [...asked].map(async ([key, { named, resource }]) => {
     const { kind, namespace, name } = named;
+    const written = objects.find(
+      (object) =>
+        object.kind === resource.kind &&
+        object.apiVersion === apiVersionOf(resource) &&
+        object.metadata.name === name &&
+        (!resource.namespaced || (object.metadata.namespace ?? current) === namespace),
+    );
+    if (written !== undefined) {
+      found.set(key, { ...written, metadata: { name, namespace, uid: key, resourceVersion: "" } });
+    }
     try {
-      found.set(key, await host.find(resource, { namespace, name }, { signal }));
+      const stored = await host.find(resource, { namespace, name }, { signal });
+      if (stored !== undefined) found.set(key, stored);
+      else (written === undefined ? missing : created).add(key);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       // The API server itself looks for accounts and classes.
@@ -202,25 +206,5 @@ async function readNamed(
     }
   });
   await Promise.all(read);
-  return { found, unreadable: [...unreadable].sort() };
-}
-
-/** Returns the objects of the manifest that pods can name as the API server would store them, as far as placement depends on it. */
-function namedAmong({ objects, current, followed }: Reading): ReadonlyMap<DependencyKey, Stored<AnyObject>> {
-  const named = objects.flatMap((object) => {
-    const { apiVersion, kind, metadata, spec } = object;
-    const { name = "", namespace = current } = metadata;
-    const type = followed.find(({ resource }) => resource.kind === kind && apiVersionOf(resource) === apiVersion);
-    const isNamed = isDependencyKind(kind) && apiVersionOf(DEPENDENCIES[kind].resource) === apiVersion;
-    if (type === undefined && !isNamed) return [];
-    const at = type === undefined && isNamed && isClass(kind) ? "" : namespace;
-    const key = dependencyKey({ kind: type?.type ?? kind, namespace: at, name });
-    return [
-      [
-        key,
-        { spec, metadata: { name, uid: key, resourceVersion: "", ...defined({ namespace: metadata.namespace }) } },
-      ] as const,
-    ];
-  });
-  return new Map(named);
+  return { objects: found, missing, created, notChecked: [...unreadable].sort() };
 }

@@ -1,8 +1,10 @@
 import { defined } from "../../api/defined.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { isWishingKind } from "../../api/workload-wishes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces as namespaceResource, pods } from "../../kube/resources.ts";
 import { followedObjects } from "../../scheduling/followed-objects.ts";
+import { workloadKey } from "../../scheduling/workload.ts";
 import { Simulation } from "../../simulation/simulation.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import type { WrittenObject } from "../shared/documents.ts";
@@ -78,13 +80,18 @@ export async function planOf(input: PlanInput): Promise<Plan> {
     ...workloads.map((workload) => review(workload, input)),
     ...objects.map((object) => reviewObject(object, input)),
   ]);
-  const replaced = new Set(reviewed.flatMap(({ replaced: pods = [] }) => pods.map(uidOf)));
-  const wishing = new Map(reviewed.flatMap(({ wishing: one }) => (one === undefined ? [] : [one])));
+  const placed = workloads.filter((_, index) => reviewed[index]?.place !== undefined);
+  const replaced = new Set(placed.flatMap((workload) => found.existing.get(workload)?.pods.map(uidOf) ?? []));
+  const wishing = placed.flatMap(({ kind, namespace, name, object: { metadata } }) =>
+    isWishingKind(kind)
+      ? [[workloadKey(namespace, { kind, name }), { annotations: metadata.annotations ?? {} }] as const]
+      : [],
+  );
   const simulation = new Simulation(
     {
       ...host,
       proxies: host.proxies.filter((proxy) => !replaced.has(uidOf(proxy))),
-      findWorkload: among(wishing, host.findWorkload),
+      findWorkload: among(new Map(wishing), host.findWorkload),
       namespaces: namespaces.after,
       claims: found.claims,
       missing: found.missing,
@@ -95,7 +102,7 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]): WorkloadPlan => {
-      return { ...emptyPlan({ kind: "Namespace", namespace: name, name }), outcome: "refused", message };
+      return { ...emptyPlan({ kind: "Namespace", namespace: "", name }), outcome: "refused", message };
     }),
     ...reviewed.map(({ plan, place }) => ({ ...plan, ...place?.(simulation) })),
   ];

@@ -17,7 +17,7 @@ import { isWaiting, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 
 interface ReviewedWorkload {
   readonly mode: DelegationMode;
-  readonly reviewed: Reviewed;
+  readonly plan: WorkloadPlan;
   readonly currentPods: readonly Stored<Pod>[];
 }
 
@@ -25,31 +25,28 @@ interface ReviewedWorkload {
 export async function reviewPods(
   workload: WrittenWorkload,
   pods: WorkloadPods,
-  { mode, reviewed, currentPods }: ReviewedWorkload,
+  { mode, plan, currentPods }: ReviewedWorkload,
   input: PlanInput,
 ): Promise<Reviewed> {
   const { firstOrdinal, replicas } = pods;
   const first = podOf(workload, pods, firstOrdinal);
   const own = admitPod(first, mode);
-  const warnings = [...new Set([...reviewed.plan.warnings, ...(own.warnings ?? [])])];
-  const as = (more: Partial<WorkloadPlan>): Reviewed => ({
-    ...reviewed,
-    plan: { ...reviewed.plan, warnings, ...more },
-  });
-  if (own.denied !== undefined) return as({ outcome: "refused", message: own.denied });
+  const warnings = [...new Set([...plan.warnings, ...(own.warnings ?? [])])];
+  const planWith = (more: Partial<WorkloadPlan>): WorkloadPlan => ({ ...plan, warnings, ...more });
+  if (own.denied !== undefined) return { plan: planWith({ outcome: "refused", message: own.denied }) };
   const { admitted = own.object, refused, notChecked } = await answerTo(first, workload, currentPods, input);
-  if (workload.kind === "Pod" && refused !== undefined) return as({ outcome: "refused", message: refused });
+  if (workload.kind === "Pod" && refused !== undefined)
+    return { plan: planWith({ outcome: "refused", message: refused }) };
   const { metadata, spec = { containers: [] } } = admitted;
   const ordinals = Array.from({ length: replicas }, (_, index) => firstOrdinal + index);
   const all = ordinals.map((ordinal) => podOf(workload, { ...pods, metadata, spec }, ordinal));
   if (!all.some(isDelegated)) {
     const message = "its pods do not ask for delegation: they run on the host";
-    return { ...as({ outcome: "notDelegated", message }), notChecked };
+    return { plan: planWith({ outcome: "notDelegated", message }), notChecked };
   }
-  const notes = all.some(isOverflow) ? [...reviewed.plan.notes, HOST_FIRST] : reviewed.plan.notes;
+  const notes = all.some(isOverflow) ? [...plan.notes, HOST_FIRST] : plan.notes;
   return {
-    ...as({}),
-    replaced: currentPods,
+    plan: planWith({}),
     notChecked,
     place: (simulation) => {
       const claims = ordinals.flatMap((ordinal) => claimsOf(workload, pods, ordinal));

@@ -1,10 +1,8 @@
 import { isJsonObject } from "../../api/json.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { counted } from "../../api/wording.ts";
-import { isWishingKind } from "../../api/workload-wishes.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { workloadKey } from "../../scheduling/workload.ts";
 import { admitWorkload } from "../../simulation/admission.ts";
 import { whyWithoutMember } from "../explain/waiting.ts";
 import type { WrittenObject } from "../shared/documents.ts";
@@ -18,7 +16,7 @@ import { reviewJob } from "./whole.ts";
 
 /** Reviews a workload by Legation's webhook, and its pods by the API server. */
 export async function review(workload: WrittenWorkload, input: PlanInput): Promise<Reviewed> {
-  const { kind, namespace, name, object } = workload;
+  const { kind, namespace, object } = workload;
   const { stored, pods: currentPods = [] } = input.found.existing.get(workload) ?? {};
   const planWith = (more: Partial<WorkloadPlan>): WorkloadPlan => ({ ...emptyPlan(workload), ...more });
   const mode = modeOf(namespace, input.namespaces, "its pods run on the host");
@@ -35,12 +33,8 @@ export async function review(workload: WrittenWorkload, input: PlanInput): Promi
   const whole = wholeJobOf(admitted.object, workload);
   if (whole !== undefined) return reviewJob(whole, planWith({ warnings }), stored);
   const pods = podsOf(asApplied(admitted.object, stored), kind);
-  const { annotations = {} } = admitted.object.metadata;
-  const reviewed: Reviewed = {
-    plan: planWith({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] }),
-    ...(isWishingKind(kind) ? { wishing: [workloadKey(namespace, { kind, name }), { annotations }] } : {}),
-  };
-  return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, { mode, reviewed, currentPods }, input);
+  const plan = planWith({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
+  return pods.replicas === 0 ? { plan } : reviewPods(workload, pods, { mode, plan, currentPods }, input);
 }
 
 /** Returns the workload with the host's number of replicas, if the manifest has none, and with the progress of its Job. */

@@ -1,7 +1,6 @@
 import { counted } from "../../api/wording.ts";
 import type { ObjectPlace } from "../../simulation/simulation.ts";
 import type { WholePlace } from "../../whole/type.ts";
-import { WHOLE_TYPES } from "../../whole/types.ts";
 import { pendingPods, whyNowhere } from "../explain/pending.ts";
 import { pendingText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
@@ -31,8 +30,7 @@ export function planText({ workloads, guesses, notChecked, hidden }: Plan, termi
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, whole, object } = workload;
   const width = terminal.width - INDENT;
-  const hasNamespace = kind !== "Namespace" && namespace !== "";
-  const subject = objectText(kind, { name, namespace: hasNamespace ? namespace : undefined });
+  const subject = objectText(kind, { name, namespace: namespace === "" ? undefined : namespace });
   const waiting = pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message }));
   const rows = clusters.flatMap((member) => {
     const [first = "", ...rest] = whyNotMore(member, pods.length);
@@ -135,13 +133,10 @@ export function shortfallOf({ workloads }: Plan): string {
       "whole object",
       workloads.filter(({ object, outcome }) => object !== undefined && outcome === "waits").length,
     ),
-    ...[...Map.groupBy(ofBuiltIn, builtInKind)].flatMap(([kind, those]) => without(`whole ${kind}`, those.length)),
+    ...[...Map.groupBy(ofBuiltIn, ({ kind }) => kind)].flatMap(([kind, those]) =>
+      without(`whole ${kind}`, those.length),
+    ),
     ...without("pod", workloads.flatMap(({ pods }) => pods).filter(isWaiting).length),
     ...without("object", workloads.filter(({ outcome }) => outcome === "refused").length, "be refused"),
   ].join(", ");
-}
-
-/** Returns the kind of the object that has a place as a whole: of a CronJob that is one of its Jobs. */
-function builtInKind({ kind }: WorkloadPlan): string {
-  return WHOLE_TYPES.find(({ makers }) => makers.some(({ resource }) => resource.kind === kind))?.resource.kind ?? kind;
 }

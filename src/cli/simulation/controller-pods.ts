@@ -121,9 +121,9 @@ export function isPodOf(workload: NamedWorkload, pod: Stored<Pod>): boolean {
 
 /** Returns the controller that makes the workload's next pod, by its present pods; undefined without any. */
 export function makerOf(pods: readonly Stored<Pod>[]): PodController | undefined {
-  const newest = pods.toSorted(byYouth)[0];
-  const owner = newest === undefined ? undefined : controllerOf(newest);
-  return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };
+  const ageOf = ({ metadata }: Stored<Pod>): number => Date.parse(metadata.creationTimestamp ?? "") || 0;
+  const [newest] = pods.toSorted((a, b) => ageOf(b) - ageOf(a));
+  return newest && controllerOf(newest);
 }
 
 /** Returns the first ordinal that no pod of a StatefulSet has. */
@@ -132,9 +132,4 @@ export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal: numbe
   let ordinal = firstOrdinal;
   while (there.has(ordinal)) ordinal += 1;
   return ordinal;
-}
-
-function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
-  const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
-  return first === second ? 0 : first < second ? 1 : -1;
 }
