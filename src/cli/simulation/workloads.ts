@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../api/defined.ts";
 import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { amounts } from "../../api/quantity.ts";
 import {
@@ -132,13 +133,11 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
   switch (kind) {
     case "Pod":
       return { ...PLAIN, replicas: 1, ...readFields(template, object) };
-    case "Job": {
-      const { spec, status } = readFields(jobFields, object);
-      return jobPods(spec, status);
-    }
+    case "Job":
+      return jobPods(readFields(jobFields, object));
     case "CronJob": {
       const { suspend, jobTemplate } = readFields(cronJobFields, object).spec;
-      const pods = jobPods(jobTemplate.spec, jobStatus.parse({}));
+      const pods = jobPods({ spec: jobTemplate.spec, status: jobStatus.parse({}) });
       const note = suspend ? "is suspended: none starts before that ends" : "for one run of it";
       return { ...pods, notes: [...pods.notes, note] };
     }
@@ -160,12 +159,10 @@ export function outerMetadata(object: WrittenObject, kind: WorkloadKind): Writte
 // The Job controller makes no more pods once one of them is True (pkg/controller/job).
 const ENDED: readonly string[] = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
 
-function jobPods(
-  { parallelism, completions, suspend, completionMode, template: own }: z.output<typeof jobSpec>,
-  { active, succeeded, uncountedTerminatedPods, conditions }: z.output<typeof jobStatus>,
-): WorkloadPods {
-  const { metadata, spec } = own;
-  const pods = { ...PLAIN, metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
+function jobPods({ spec, status }: Pick<z.output<typeof jobFields>, "spec" | "status">): WorkloadPods {
+  const { parallelism, completions, suspend, completionMode, template: own } = spec;
+  const { active, succeeded, uncountedTerminatedPods, conditions } = status;
+  const pods = { ...PLAIN, ...own, indexed: completionMode === "Indexed", suspended: suspend };
   const ended = ENDED.find((end) => conditions.some(({ type, status }) => type === end && status === "True"));
   if (ended !== undefined) return { ...pods, replicas: 0, ended, notes: [`has ended (${ended}): no more pods come`] };
   const done = succeeded + uncountedTerminatedPods.succeeded.length;
@@ -185,18 +182,16 @@ export function wholeJobOf(
   { kind, namespace, name }: { readonly kind: WorkloadKind; readonly namespace: string; readonly name: string },
 ): Stored<Job> | undefined {
   if (kind !== "Job" && kind !== "CronJob") return undefined;
-  const stored = { namespace, uid: `whole/${namespace}/${name}`, resourceVersion: "" };
-  if (kind === "Job") {
-    const { labels = {}, annotations = {} } = object.metadata;
-    if (!isMarkedWhole(labels)) return undefined;
-    return { metadata: { ...stored, name, labels, annotations }, spec: wholeSpec(readFields(jobFields, object).spec) };
-  }
-  const { metadata, spec } = readFields(cronJobFields, object).spec.jobTemplate;
-  return isMarkedWhole(metadata.labels)
-    ? { metadata: { ...stored, name: `${name}-*`, ...metadata }, spec: wholeSpec(spec) }
-    : undefined;
-}
-
-function wholeSpec({ parallelism, completions, template: own }: z.output<typeof jobSpec>): NonNullable<Job["spec"]> {
-  return { parallelism, ...(completions === undefined ? {} : { completions }), template: own };
+  const { metadata, spec } =
+    kind === "Job"
+      ? { ...readFields(jobFields, object), metadata: object.metadata }
+      : readFields(cronJobFields, object).spec.jobTemplate;
+  const { labels = {}, annotations = {} } = metadata;
+  if (!isMarkedWhole(labels)) return undefined;
+  const { parallelism, completions, template } = spec;
+  const own = { name: kind === "Job" ? name : `${name}-*`, namespace, uid: `whole/${namespace}/${name}` };
+  return {
+    metadata: { ...own, resourceVersion: "", labels, annotations },
+    spec: { parallelism, ...defined({ completions }), template },
+  };
 }
