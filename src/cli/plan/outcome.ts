@@ -1,6 +1,7 @@
 import { counted } from "../../api/wording.ts";
 import type { ObjectPlace, SimulatedPlace } from "../../simulation/simulation.ts";
 import type { Declined, PlannedShare, WholePlace } from "../../whole/type.ts";
+import { type PendingPods, pendingPods } from "../explain/pending.ts";
 
 export interface Plan {
   /** Every pod, whole Job and whole object has a place. */
@@ -46,6 +47,10 @@ export type PlannedPod = { readonly name: string } & Omit<SimulatedPlace, "other
 
 export function isWaiting({ cluster }: PlannedPod): boolean {
   return cluster === undefined;
+}
+
+export function waitingPods(pods: readonly PlannedPod[]): PendingPods[] {
+  return pendingPods(pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message })));
 }
 
 /** Returns what a share has of each divided amount. */
@@ -97,6 +102,11 @@ export function plannedMembers(
       })),
     };
   });
+}
+
+/** Formats how many pods a plan places in a member: `2`, `2 (+1 waiting)`. */
+export function placedText({ pods, waiting }: PlannedMember): string {
+  return waiting === 0 ? String(pods) : `${pods} (+${waiting} waiting)`;
 }
 
 /** Returns why pods of a plan do not go to a member. With those that it gets, their numbers add up to all. */

@@ -1,12 +1,21 @@
 import { counted } from "../../api/wording.ts";
 import type { ObjectPlace } from "../../simulation/simulation.ts";
 import type { WholePlace } from "../../whole/type.ts";
-import { pendingPods, whyNowhere } from "../explain/pending.ts";
+import { whyNowhere } from "../explain/pending.ts";
 import { pendingText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { amountsOf, hasNoPlace, isWaiting, type Plan, type WorkloadPlan, whyNotMore } from "./outcome.ts";
+import {
+  amountsOf,
+  hasNoPlace,
+  isWaiting,
+  type Plan,
+  placedText,
+  type WorkloadPlan,
+  waitingPods,
+  whyNotMore,
+} from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
@@ -31,11 +40,9 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, whole, object } = workload;
   const width = terminal.width - INDENT;
   const subject = objectText(kind, { name, namespace: namespace === "" ? undefined : namespace });
-  const waiting = pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message }));
   const rows = clusters.flatMap((member) => {
     const [first = "", ...rest] = whyNotMore(member, pods.length);
-    const placed = member.waiting === 0 ? `${member.pods}` : `${member.pods} (+${member.waiting} waiting)`;
-    return [[member.cluster, placed, first], ...rest.map((reason) => ["", "", reason])];
+    return [[member.cluster, placedText(member), first], ...rest.map((reason) => ["", "", reason])];
   });
   const lines = [
     ...notes,
@@ -43,7 +50,7 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
     ...rowsText(["CLUSTER", "PODS", "WHY NOT MORE"], rows, width),
     ...(whole === undefined ? [] : wholeLines(whole, width)),
     ...(object === undefined ? [] : objectLines(object, width)),
-    ...pendingPods(waiting).flatMap((those) => pendingText(those, terminal).split("\n")),
+    ...waitingPods(pods).flatMap((those) => pendingText(those, terminal).split("\n")),
   ];
   return [
     `${subject}: ${terminal.paint(COLOURS[outcome], summaryOf(workload))}${message === undefined ? "" : `: ${message}`}`,
