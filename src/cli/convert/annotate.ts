@@ -1,6 +1,6 @@
 import { parsePlacement } from "../../api/annotations.ts";
 import { defined } from "../../api/defined.ts";
-import { isJsonObject, setAt, valueAt, withoutKeys } from "../../api/json.ts";
+import { isJsonObject, type JsonObject, setAt, valueAt, withoutKeys } from "../../api/json.ts";
 import {
   DELEGATE_ANNOTATION,
   ON_CONFLICT_ANNOTATION,
@@ -15,7 +15,7 @@ import { type ChosenClusters, placementAnnotations } from "./clusters.ts";
 import { type Division, divisionOf } from "./division.ts";
 import { annotatedPath, treatmentOf } from "./kinds.ts";
 import { type ObjectOverride, translateOverrides } from "./overrides.ts";
-import { type ConversionReport, LEFT_OUT } from "./report.ts";
+import { type ConversionReport, type Gap, LEFT_OUT } from "./report.ts";
 
 /** An ordinary object, and where and how another project has it run. */
 interface Wish {
@@ -77,15 +77,20 @@ export function annotate(wish: Wish, report: ConversionReport): WrittenObject | 
   });
   const spec = valueAt(object, [...path, "spec"]);
   if (isWhole || !isJsonObject(spec)) return annotated;
-  const { manualSelector, selector, ...rest } = spec;
-  if (treatment !== "job" || manualSelector !== true)
-    return setAt(annotated, [...path, "spec"], { ...spec, ...totals });
+  const counted = { ...spec, ...totals };
+  return setAt(annotated, [...path, "spec"], treatment === "job" ? withoutSelector(counted, gap) : counted);
+}
+
+/** Returns the spec of a whole Job without a selector of its own, as its member generates one. */
+function withoutSelector(spec: JsonObject, gap: Gap): JsonObject {
+  const { manualSelector, selector: _, ...rest } = spec;
+  if (manualSelector !== true) return spec;
   gap(
     "template.spec.manualSelector",
     "the member chooses the Job's selector",
     "nothing: manualSelector and selector are left out",
   );
-  return setAt(annotated, [...path, "spec"], { ...rest, ...totals });
+  return rest;
 }
 
 /** Types whose DelegatedType is among the manifests. */

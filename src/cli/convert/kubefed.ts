@@ -58,14 +58,27 @@ const typeConfigSchema = z.object({
 type Federated = z.output<typeof federatedSchema>["spec"];
 type Preference = z.output<typeof preferenceSchema>["spec"];
 
+interface OrdinaryType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
 export function isKubeFed({ apiVersion }: WrittenObject): boolean {
   return /(^|\.)kubefed\.io$/.test(apiVersion.split("/")[0] ?? "");
 }
 
+/** KubeFed's objects of an input. */
+interface KubeFedObjects {
+  /** Types of ordinary objects, by kind of the federated ones. */
+  readonly types: ReadonlyMap<string, OrdinaryType>;
+  readonly federated: ReadonlyMap<string, WrittenObject>;
+  /** By the names of the federated objects that they divide. */
+  readonly preferences: ReadonlyMap<string, { readonly source: string; readonly spec: Preference }>;
+}
+
 export function convertKubeFed(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
-  const types = new Map<string, { readonly apiVersion: string; readonly kind: string }>();
+  const types = new Map<string, OrdinaryType>();
   const federated = new Map<string, WrittenObject>();
-  // By the names of the federated objects that they divide.
   const preferences = new Map<string, { readonly source: string; readonly spec: Preference }>();
   for (const object of objects) {
     const { kind, metadata } = object;
@@ -81,65 +94,72 @@ export function convertKubeFed(objects: readonly WrittenObject[], report: Conver
     if (federated.has(target)) continue;
     report.about(source)("spec", "the federated object that it divides is not in the input", "give both in -f");
   }
-  return [...federated].flatMap(([source, object]) => {
-    const gap = report.about(source);
-    const { kind, metadata } = object;
-    const { namespace } = metadata;
-    const { spec } = readFields(federatedSchema, object);
-    const preference = preferences.get(source)?.spec;
-    // KubeFed has an object only in clusters that have its namespace.
-    const around =
-      kind === "FederatedNamespace" ? undefined : federated.get(`FederatedNamespace ${namespace}/${namespace}`);
-    const choice = choiceOf([
-      // A ReplicaSchedulingPreference chooses clusters by itself, unless it intersects.
-      ...(preference?.intersectWithClusterSelector === false ? [] : [spec]),
-      ...(around === undefined ? [] : [readFields(federatedSchema, around).spec]),
-    ]);
-    if (choice === undefined) {
-      gap("spec.placement", "it and its namespace have no cluster in common, so the object was in none", LEFT_OUT);
-      return [];
-    }
-    if (kind === "FederatedNamespace") return [namespaceOf(object, choice)];
-    const own = kind.replace(/^Federated/, "");
-    const { apiVersion = apiVersionOfKind(own) } = spec.template;
-    const type = types.get(kind) ?? (apiVersion === undefined ? undefined : { apiVersion, kind: own });
-    if (type === undefined) {
-      gap("spec.template", `the API group of ${own} is not known`, "give its FederatedTypeConfig in -f, too");
-      return [];
-    }
-    if (spec.retainReplicas) {
-      gap(
-        "spec.retainReplicas",
-        "each member's autoscaler set its own number of replicas",
-        "let one HorizontalPodAutoscaler of the host scale the workload",
-      );
-    }
-    const isOrphaned = metadata.annotations?.["kubefed.io/orphan"] === "true";
-    const annotated = annotate(
-      {
-        object: {
-          ...spec.template,
-          ...type,
-          metadata: { ...spec.template.metadata, ...defined({ name: metadata.name, namespace }) },
-        },
-        source,
-        choices: [choice],
-        division: preference && divisionOf(preference),
-        overrides: spec.overrides.map(({ clusterName, clusterOverrides }, index) => ({
-          source,
-          clusters: [clusterName],
-          operations: clusterOverrides.map((operation, number) => ({
-            ...operation,
-            field: `spec.overrides[${index}].clusterOverrides[${number}]`,
-          })),
-        })),
-        orphan: isOrphaned ? "metadata.annotations[kubefed.io/orphan]" : undefined,
-        adopts: false,
-      },
-      report,
+  const all = { types, federated, preferences };
+  return [...federated.values()].flatMap((object) => convertFederated(object, all, report) ?? []);
+}
+
+function convertFederated(
+  object: WrittenObject,
+  { types, federated, preferences }: KubeFedObjects,
+  report: ConversionReport,
+): WrittenObject | undefined {
+  const source = nameOf(object);
+  const gap = report.about(source);
+  const { kind, metadata } = object;
+  const { namespace } = metadata;
+  const { spec } = readFields(federatedSchema, object);
+  const preference = preferences.get(source)?.spec;
+  // KubeFed has an object only in clusters that have its namespace.
+  const around =
+    kind === "FederatedNamespace" ? undefined : federated.get(`FederatedNamespace ${namespace}/${namespace}`);
+  const choice = choiceOf([
+    // A ReplicaSchedulingPreference chooses clusters by itself, unless it intersects.
+    ...(preference?.intersectWithClusterSelector === false ? [] : [spec]),
+    ...(around === undefined ? [] : [readFields(federatedSchema, around).spec]),
+  ]);
+  if (choice === undefined) {
+    gap("spec.placement", "it and its namespace have no cluster in common, so the object was in none", LEFT_OUT);
+    return undefined;
+  }
+  if (kind === "FederatedNamespace") return namespaceOf(object, choice);
+  const own = kind.replace(/^Federated/, "");
+  const { apiVersion = apiVersionOfKind(own) } = spec.template;
+  const type = types.get(kind) ?? (apiVersion === undefined ? undefined : { apiVersion, kind: own });
+  if (type === undefined) {
+    gap("spec.template", `the API group of ${own} is not known`, "give its FederatedTypeConfig in -f, too");
+    return undefined;
+  }
+  if (spec.retainReplicas) {
+    gap(
+      "spec.retainReplicas",
+      "each member's autoscaler set its own number of replicas",
+      "let one HorizontalPodAutoscaler of the host scale the workload",
     );
-    return annotated ?? [];
-  });
+  }
+  const isOrphaned = metadata.annotations?.["kubefed.io/orphan"] === "true";
+  return annotate(
+    {
+      object: {
+        ...spec.template,
+        ...type,
+        metadata: { ...spec.template.metadata, ...defined({ name: metadata.name, namespace }) },
+      },
+      source,
+      choices: [choice],
+      division: preference && divisionOf(preference),
+      overrides: spec.overrides.map(({ clusterName, clusterOverrides }, index) => ({
+        source,
+        clusters: [clusterName],
+        operations: clusterOverrides.map((operation, number) => ({
+          ...operation,
+          field: `spec.overrides[${index}].clusterOverrides[${number}]`,
+        })),
+      })),
+      orphan: isOrphaned ? "metadata.annotations[kubefed.io/orphan]" : undefined,
+      adopts: false,
+    },
+    report,
+  );
 }
 
 /** Returns the clusters that all placements choose. Undefined: there is none. */
@@ -173,7 +193,7 @@ function divisionOf(preference: Preference): Division {
   };
 }
 
-function targetOf(config: WrittenObject): [string, { readonly apiVersion: string; readonly kind: string }] {
+function targetOf(config: WrittenObject): [string, OrdinaryType] {
   const { targetType, federatedType } = readFields(typeConfigSchema, config).spec;
   const { group, version, kind } = targetType;
   return [federatedType.kind, { kind, apiVersion: group === "" ? version : `${group}/${version}` }];
