@@ -80,12 +80,7 @@ describe("the dry-run of a pod", () => {
     const client = fakeClient({
       patch: async (_resource, ref, patch, options) => {
         sent.push(ref, patch, options?.dryRun);
-        throw kubeError("Forbidden", "no", {
-          cluster: "host",
-          verb: "patch",
-          resource: "namespaces",
-          objectName: "team",
-        });
+        throw kubeError("Forbidden", "no", { cluster: "host", verb: "patch", resource: "namespaces" });
       },
     });
     const team = { metadata: { name: "team", labels: { "legation.dev/delegation": "annotated" } } };
