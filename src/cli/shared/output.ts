@@ -72,6 +72,20 @@ export function table(
     .join("\n");
 }
 
+/** The columns of a table: by each title, what a row has there. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => string>>;
+
+/** Formats rows as `table` does. Empty without rows. */
+export function tableOf<Row>(
+  rows: readonly Row[],
+  columns: Columns<Row>,
+  width: number,
+  optional: readonly string[] = [],
+): string[] {
+  const cells = rows.map((row) => Object.values(columns).map((cell) => cell(row)));
+  return rows.length === 0 ? [] : [table(Object.keys(columns), cells, width, optional)];
+}
+
 /** Returns the lines of one row: the last column may take several. */
 function cellLines(row: readonly string[], widths: readonly number[]): string[] {
   const last = widths.length - 1;

@@ -5,7 +5,7 @@ import { agentCertificateWords, credentialsWords } from "../explain/credentials-
 import type { MemberDetail } from "../explain/member.ts";
 import { troubleText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { table } from "../shared/output.ts";
+import { type Columns, tableOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { eventsText } from "./events-text.ts";
 import { membersText } from "./members-text.ts";
@@ -26,7 +26,7 @@ export function memberText(member: MemberDetail, now: number, terminal: Terminal
         ]),
     credentialsWords(credentials, (at) => at),
     `pods of this cluster there: ${countsText(statuses) || "none"}${othersText(member)}`,
-    ...(nodeKinds.length === 0 ? [] : ["", kindsText(nodeKinds, terminal)]),
+    ...(nodeKinds.length === 0 ? [] : ["", ...kindsText(nodeKinds, terminal)]),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(events.length === 0 ? [] : ["", eventsText(events, terminal)]),
     `its pods: \`kubectl get pods -A --field-selector spec.nodeName=${node}\``,
@@ -45,15 +45,19 @@ function othersText({ requestedByOthers }: MemberDetail): string {
   return parts.length === 0 ? "" : `; ${those} ask for ${parts.join(", ")}`;
 }
 
-function kindsText(kinds: readonly NodeKind[], terminal: Terminal): string {
-  const rows = kinds.map(({ count, allocatable, labels = {}, taints = [] }) => {
-    const amounts = parseAmounts(allocatable);
-    const of = (resource: string): string => amountText(resource, amounts[resource] ?? 0);
-    const marks = [
-      ...Object.entries(labels).map(([key, value]) => `${key}=${value}`),
-      ...taints.map(({ key, value, effect }) => `taint ${key}${value === undefined ? "" : `=${value}`}:${effect}`),
-    ];
-    return [String(count), of("cpu"), of("memory"), of("pods"), marks.join(", ")];
-  });
-  return table(["NODES", "CPU", "MEMORY", "PODS", "LABELS"], rows, terminal.width, ["PODS", "MEMORY", "CPU"]);
+function kindsText(kinds: readonly NodeKind[], terminal: Terminal): string[] {
+  const amount = ({ allocatable }: NodeKind, resource: string): string =>
+    amountText(resource, parseAmounts(allocatable)[resource] ?? 0);
+  const columns: Columns<NodeKind> = {
+    NODES: ({ count }) => String(count),
+    CPU: (kind) => amount(kind, "cpu"),
+    MEMORY: (kind) => amount(kind, "memory"),
+    PODS: (kind) => amount(kind, "pods"),
+    LABELS: ({ labels = {}, taints = [] }) =>
+      [
+        ...Object.entries(labels).map(([key, value]) => `${key}=${value}`),
+        ...taints.map(({ key, value, effect }) => `taint ${key}${value === undefined ? "" : `=${value}`}:${effect}`),
+      ].join(", "),
+  };
+  return tableOf(kinds, columns, terminal.width, ["PODS", "MEMORY", "CPU"]);
 }

@@ -3,7 +3,7 @@ import { ageOf, amountText } from "../../api/wording.ts";
 import type { HostOverview } from "../explain/host.ts";
 import type { HostStatus, MemberStatus } from "../explain/members.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { some, table } from "../shared/output.ts";
+import { type Columns, some, tableOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { queuesText } from "./queues-text.ts";
 
@@ -18,32 +18,21 @@ export function membersText(
   if (clusters.length === 0) {
     return ["no member cluster has joined: see `legation join --help`", ...waitingLine(waiting)].join("\n");
   }
-  const header = [
-    "NAME",
-    "READY",
-    "REACHED",
-    "VERSION",
-    "NODES",
-    "CPU FREE/ALL",
-    "MEMORY FREE/ALL",
-    "PODS RUN/ALL",
-    "AGE",
-  ];
-  const reasons = clusters.some(({ reason }) => reason !== undefined);
-  const rows = clusters.map((cluster) => [
-    cluster.name,
-    terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
-    reachedText(cluster, now),
-    cluster.version ?? "-",
-    String(cluster.nodes ?? "-"),
-    `${amountText("cpu", cluster.cpu.free)}/${amountText("cpu", cluster.cpu.allocatable)}`,
-    `${amountText("memory", cluster.memory.free)}/${amountText("memory", cluster.memory.allocatable)}`,
-    `${cluster.pods.running}/${cluster.pods.unfinished}`,
-    ageOf(cluster.created, now) ?? "-",
-    ...(reasons ? [cluster.reason ?? ""] : []),
-  ]);
+  const columns: Columns<MemberStatus> = {
+    NAME: ({ name }) => name,
+    READY: ({ ready }) => terminal.paint(ready === "True" ? "green" : "red", ready),
+    REACHED: (member) => reachedText(member, now),
+    VERSION: ({ version }) => version ?? "-",
+    NODES: ({ nodes }) => String(nodes ?? "-"),
+    "CPU FREE/ALL": ({ cpu }) => `${amountText("cpu", cpu.free)}/${amountText("cpu", cpu.allocatable)}`,
+    "MEMORY FREE/ALL": ({ memory }) =>
+      `${amountText("memory", memory.free)}/${amountText("memory", memory.allocatable)}`,
+    "PODS RUN/ALL": ({ pods }) => `${pods.running}/${pods.unfinished}`,
+    AGE: ({ created }) => ageOf(created, now) ?? "-",
+    ...(clusters.some(({ reason }) => reason !== undefined) && { REASON: ({ reason }) => reason ?? "" }),
+  };
   return [
-    table(reasons ? [...header, "REASON"] : header, rows, terminal.width, OPTIONAL),
+    ...tableOf(clusters, columns, terminal.width, OPTIONAL),
     ...waitingLine(waiting),
     ...accessLine(clusters),
     ...heldLines(clusters),
