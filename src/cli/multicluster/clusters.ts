@@ -13,9 +13,8 @@ import { WHOLE_TYPES } from "../../whole/types.ts";
 import { Failure } from "../shared/failure.ts";
 import { hiddenLine, ofViewers } from "../shared/hidden.ts";
 import { memberName } from "../shared/input.ts";
-import { findClusters, listClusters, OF_PROXIES, readable } from "../shared/reading.ts";
+import { listClusters, OF_PROXIES, readable } from "../shared/reading.ts";
 import type { ClusterChoice, ReadingClient, Session } from "../shared/session.ts";
-import { didYouMean } from "../shared/suggestion.ts";
 
 /** The name that stands for the host among the clusters to read. */
 export const HOST = "host";
@@ -52,30 +51,14 @@ interface OpenOptions {
 /** Opens the wanted clusters, all members by default. Rejects with `Failure` if there are none, or no way to members. */
 export async function openClusters(
   host: ClusterClient,
-  wanted: WantedClusters | undefined,
+  wanted: WantedClusters = { names: [ALL_MEMBERS] },
   { choice, session, namespace }: OpenOptions,
 ): Promise<readonly ReadCluster[]> {
-  const names = await namesOf(host, wanted ?? { names: [ALL_MEMBERS] }, { session, namespace });
-  if (wanted !== undefined && "names" in wanted) await noteMisspelled(host, wanted.names, session);
+  const names = await namesOf(host, wanted, { session, namespace });
   if (names.some((name) => name !== HOST)) await requireAccess(host, session.signal);
   return Promise.all(
     names.map(async (name) => ({ name, client: await session.openReading(choice, name === HOST ? undefined : name) })),
   );
-}
-
-/** Tells which member a name that has not joined may mean. Users who may not list Clusters are told nothing. */
-async function noteMisspelled(
-  host: ClusterClient,
-  names: readonly string[],
-  { signal, terminal }: Pick<Session, "signal" | "terminal">,
-): Promise<void> {
-  const wanted = names.filter((name) => name !== HOST && name !== ALL_MEMBERS);
-  const found = wanted.length === 0 ? undefined : await readable(findClusters(host, signal));
-  const joined = (found ?? []).map(({ metadata }) => metadata.name);
-  for (const name of wanted) {
-    const meant = joined.includes(name) ? undefined : didYouMean(name, joined);
-    if (meant !== undefined) terminal.progress(`${name} has not joined: ${meant}`);
-  }
 }
 
 /** Returns the names of the wanted clusters in order. Without rights on Clusters, `*` is members with something of the namespace. */
