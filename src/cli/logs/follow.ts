@@ -1,11 +1,12 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { unlessAborted } from "../../kube/abort.ts";
+import { Slots } from "../../kube/limits.ts";
 import type { Selection } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { isFinished } from "../../whole/jobs/kind.ts";
 import { fanOut } from "../multicluster/fan-out.ts";
 import { asksForSeveralPods } from "./containers.ts";
-import { FollowedCluster, StreamSlots } from "./followed-cluster.ts";
+import { FollowedCluster } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
 import { isRunOf, type LogSource, named, openOrTell, placesOf, watched } from "./sources.ts";
 
@@ -24,12 +25,12 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
   const { host, open, gaps, signal } = context;
   const { namespace, name } = job.metadata;
   const over = Promise.withResolvers<void>();
-  const places = new StreamSlots(options.maxStreams);
+  const streams = new Slots(options.maxStreams);
   context.printer.isPrefixed = asksForSeveralPods(job);
   const clusters = new Map<string, Promise<FollowedCluster | undefined>>();
   const begin = async (place: string): Promise<FollowedCluster | undefined> => {
     const source = await openOrTell(place, open, gaps);
-    const cluster = source && new FollowedCluster(source, job, options, { ...context, places });
+    const cluster = source && new FollowedCluster(source, job, options, { ...context, streams });
     void cluster?.start();
     return cluster;
   };
@@ -65,9 +66,9 @@ export async function followPods(
   options: FollowLogsOptions & { readonly isSingle: boolean },
   context: Omit<FollowContext, "host" | "open">,
 ): Promise<void> {
-  const places = new StreamSlots(options.maxStreams);
+  const streams = new Slots(options.maxStreams);
   context.printer.isPrefixed = !options.isSingle;
-  const clusters = sources.map((source) => new FollowedCluster(source, selection, options, { ...context, places }));
+  const clusters = sources.map((source) => new FollowedCluster(source, selection, options, { ...context, streams }));
   try {
     void fanOut(clusters, context.clock, (cluster) => cluster.start());
     await Promise.all(clusters.map((cluster) => cluster.finish()));

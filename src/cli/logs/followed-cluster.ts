@@ -1,5 +1,6 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import type { Slots } from "../../kube/limits.ts";
 import type { Selection } from "../../kube/list.ts";
 import { jobs, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
@@ -7,40 +8,16 @@ import type { Reflector } from "../../runtime/reflector.ts";
 import { waitFor } from "../shared/wait.ts";
 import { chosenContainers, hasLog, logStateOf } from "./containers.ts";
 import { LineReader } from "./lines.ts";
-import { type LogOptions, type LogOutput, logsOf, type NamedLog, namedLog } from "./show.ts";
+import { type LogOptions, type LogOutput, logsOf } from "./show.ts";
 import { isRunOf, type LogSource, listPodsOf, named, podsOf, watched } from "./sources.ts";
-import { openLog, readLog, type StreamEnd } from "./stream.ts";
-
-/** A semaphore: at most so many streams at a time, first come, first served. */
-export class StreamSlots {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(most: number) {
-    this.#free = most;
-  }
-
-  get isFull(): boolean {
-    return this.#free === 0;
-  }
-
-  async take(): Promise<void> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-  }
-
-  release(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free += 1;
-    else next();
-  }
-}
+import { type LogTarget, logTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
 
 export interface FollowedClusterContext extends LogOutput {
-  readonly places: StreamSlots;
+  /** At most so many streams at a time. */
+  readonly streams: Slots;
 }
 
-interface FollowedLog extends NamedLog {
+interface FollowedLog extends LogTarget {
   readonly lines: LineReader;
   /** Lines of the past to begin with. Undefined, of a pod that started later: all. */
   readonly tail: number | undefined;
@@ -173,7 +150,7 @@ export class FollowedCluster {
   #begin(key: string, pod: Stored<Pod>, container: string): void {
     const isNew = this.#podWatch?.store.synced === true;
     const log: FollowedLog = {
-      ...namedLog({ source: this.#source, pod, container }, this.#options),
+      ...logTarget(this.#source, pod, container, this.#options),
       tail: isNew ? undefined : this.#options.tail,
       lines: new LineReader(this.#options.timestamps ? "kept" : "removed"),
       ended: new AbortController(),
@@ -185,10 +162,14 @@ export class FollowedCluster {
   }
 
   async #read(log: FollowedLog): Promise<void> {
-    const { places, gaps, clock } = this.#context;
-    if (places.isFull)
+    const { streams, gaps, clock } = this.#context;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    // A group of its own for each log: first come, first served.
+    const waiter = { namespace: log.name, granted: resolve };
+    if (!streams.take(waiter)) {
       gaps.note("more containers run than are followed at a time: the others wait; see --max-log-requests");
-    await places.take();
+      await promise;
+    }
     let pauseMs = PAUSE_MS;
     let finalAttempts = 0;
     try {
@@ -206,7 +187,7 @@ export class FollowedCluster {
         await clock.sleep(pauseMs, this.#signal).catch(() => undefined);
       }
     } finally {
-      places.release();
+      streams.release(waiter);
     }
   }
 
@@ -215,11 +196,11 @@ export class FollowedCluster {
     const { lines } = log;
     const { sinceMs } = this.#options;
     const sinceSeconds = sinceMs === undefined ? undefined : Math.ceil((sinceMs + clock.now() - this.#beganAt) / 1000);
-    const from = lines.lastTime === undefined ? { tail: log.tail, sinceSeconds } : { sinceTime: lines.lastTime };
+    const from = lines.lastTime === undefined ? { tailLines: log.tail, sinceSeconds } : { sinceTime: lines.lastTime };
     const signal = follow ? AbortSignal.any([this.#signal, log.ended.signal]) : this.#signal;
     const print = (line: Buffer): void => printer.print(log.name, line);
     lines.restart();
-    const opened = await openLog(log, { follow, timestamps: true, ...from }, signal);
+    const opened = await openLog(log, follow, { timestamps: true, ...from }, signal);
     if (!("body" in opened)) return opened;
     const ended = await readLog(opened.body, follow, (chunk) => lines.take(chunk).forEach(print));
     if (ended.end === "complete" && !follow) lines.end().forEach(print);

@@ -10,7 +10,7 @@ import type { Gaps } from "../shared/gaps.ts";
 import { type ContainerChoice, chosenContainers, containerNames, hasLog, whyNoLog } from "./containers.ts";
 import { type LinePrinter, LineReader } from "./lines.ts";
 import { type LogSource, listPodsOf, listSelected, logName, named } from "./sources.ts";
-import { type LogTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
+import { type LogTarget, logTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
 
 export interface LogOptions extends ContainerChoice {
   readonly timestamps: boolean;
@@ -23,11 +23,6 @@ export interface LogOutput {
   readonly gaps: Gaps;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-}
-
-/** A container's log, and its name before each line. */
-export interface NamedLog extends LogTarget {
-  readonly name: string;
 }
 
 // Streams that are open at a time: one is printed, and the next ones are on their way.
@@ -44,10 +39,10 @@ export async function showLogs(pods: readonly FoundPod[], options: LogOptions, o
   printer.isPrefixed = pods.length > 1;
   const logs = pods.flatMap(({ source, pod }) => logsOf(source, pod, options, gaps));
   const sinceSeconds = options.sinceMs === undefined ? undefined : Math.ceil(options.sinceMs / 1000);
-  const query = { follow: false, timestamps: options.timestamps, tail: options.tail, sinceSeconds };
+  const query = { timestamps: options.timestamps || undefined, tailLines: options.tail, sinceSeconds };
   const lost = new Set<LogSource>();
-  const open = async (log: NamedLog | undefined): Promise<{ readonly body: Readable } | StreamEnd | undefined> =>
-    log === undefined || lost.has(log.source) ? undefined : openLog(log, query, signal);
+  const open = async (log: LogTarget | undefined): Promise<{ readonly body: Readable } | StreamEnd | undefined> =>
+    log === undefined || lost.has(log.source) ? undefined : openLog(log, false, query, signal);
   const opening = logs.slice(0, STREAMS).map(open);
   for (const [index, log] of logs.entries()) {
     const opened = await opening[index];
@@ -70,22 +65,17 @@ export async function showLogs(pods: readonly FoundPod[], options: LogOptions, o
 }
 
 /** Returns the logs of a pod that exist. Tells why the others do not. */
-export function logsOf(source: LogSource, pod: Stored<Pod>, choice: ContainerChoice, gaps: Gaps): NamedLog[] {
+export function logsOf(source: LogSource, pod: Stored<Pod>, choice: ContainerChoice, gaps: Gaps): LogTarget[] {
   const chosen = chosenContainers(pod, choice);
   const podName = logName(source, pod);
   if (chosen.length === 0 && choice.container !== undefined) {
     gaps.add(podName, `has no container ${choice.container}; it has ${containerNames(pod).join(", ")}`);
   }
   return chosen.flatMap((container) => {
-    if (hasLog(pod, container)) return [namedLog({ source, pod, container }, choice)];
+    if (hasLog(pod, container)) return [logTarget(source, pod, container, choice)];
     gaps.note(`${podName}: container ${container} ${whyNoLog(pod, container)}`);
     return [];
   });
-}
-
-export function namedLog(target: LogTarget, { all }: ContainerChoice): NamedLog {
-  const podName = logName(target.source, target.pod);
-  return { ...target, name: all ? `${podName}/${target.container}` : podName };
 }
 
 /** Finds the pods of a Job in all its clusters. Tells of what fails. */

@@ -3,22 +3,31 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
-import type { LogSource } from "./sources.ts";
+import type { ContainerChoice } from "./containers.ts";
+import { type LogSource, logName } from "./sources.ts";
 
+/** A container's log. */
 export interface LogTarget {
   readonly source: LogSource;
   readonly pod: Stored<Pod>;
   readonly container: string;
+  /** Its name before each line: `west/sweep-x7k2p`. */
+  readonly name: string;
 }
 
-export interface LogQuery {
-  readonly follow: boolean;
-  readonly timestamps: boolean;
-  readonly tail?: number | undefined;
-  readonly sinceSeconds?: number | undefined;
-  /** RFC 3339; the API server cuts it to the second. */
-  readonly sinceTime?: string | undefined;
+export function logTarget(
+  source: LogSource,
+  pod: Stored<Pod>,
+  container: string,
+  { all }: Pick<ContainerChoice, "all">,
+): LogTarget {
+  return { source, pod, container, name: all ? `${logName(source, pod)}/${container}` : logName(source, pod) };
 }
+
+/** The parameters of a log (PodLogOptions). The API server cuts `sinceTime`, RFC 3339, to the second. */
+type LogQuery = Readonly<
+  Partial<Record<"timestamps" | "tailLines" | "sinceSeconds" | "sinceTime", true | number | string | undefined>>
+>;
 
 /** The end of a stream. `cut`: the connection failed. `gone`: there is no such pod. */
 export interface StreamEnd {
@@ -32,15 +41,14 @@ const SILENCE_MS = 30_000;
 /** Opens a log, which the signal ends. A log that is not followed has to answer within 30 s. */
 export async function openLog(
   { source, pod, container }: LogTarget,
-  { follow, timestamps, tail, sinceSeconds, sinceTime }: LogQuery,
+  follow: boolean,
+  wanted: LogQuery,
   signal: AbortSignal,
 ): Promise<{ readonly body: Readable } | StreamEnd> {
-  const query = new URLSearchParams({ container });
-  if (follow) query.set("follow", "true");
-  if (timestamps) query.set("timestamps", "true");
-  if (tail !== undefined) query.set("tailLines", String(tail));
-  if (sinceTime !== undefined) query.set("sinceTime", sinceTime);
-  else if (sinceSeconds !== undefined) query.set("sinceSeconds", String(sinceSeconds));
+  const parameters = Object.entries({ container, follow: follow || undefined, ...wanted });
+  const query = new URLSearchParams(
+    parameters.flatMap(([key, value]) => (value === undefined ? [] : [[key, `${value}`]])),
+  );
   const { namespace = "", name } = pod.metadata;
   const timeout = follow ? {} : { timeoutMs: SILENCE_MS };
   try {
