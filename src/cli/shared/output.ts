@@ -75,15 +75,20 @@ export function table(
 /** The columns of a table: by each title, what a row has there. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => string>>;
 
-/** Formats rows as `table` does. Empty without rows. */
+/** Formats rows as `table` does. Undefined without rows. */
 export function tableOf<Row>(
   rows: readonly Row[],
   columns: Columns<Row>,
   width: number,
   optional: readonly string[] = [],
-): string[] {
+): string | undefined {
   const cells = rows.map((row) => Object.values(columns).map((cell) => cell(row)));
-  return rows.length === 0 ? [] : [table(Object.keys(columns), cells, width, optional)];
+  return rows.length === 0 ? undefined : table(Object.keys(columns), cells, width, optional);
+}
+
+/** Joins the lines of a text. Those that are undefined or false are left out. */
+export function textOf(lines: readonly (string | false | undefined)[]): string {
+  return lines.filter((line) => line !== undefined && line !== false).join("\n");
 }
 
 /** Returns the lines of one row: the last column may take several. */

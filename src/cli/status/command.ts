@@ -24,12 +24,10 @@ import type { Terminal } from "../shared/terminal.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { followStatus } from "./follow.ts";
-import { memberText } from "./member-text.ts";
-import { membersText } from "./members-text.ts";
+import { membersText, memberText } from "./members-text.ts";
 import { namespaceText } from "./namespace-text.ts";
 import { journeyText } from "./pod-text.ts";
-import { serviceText } from "./service-text.ts";
-import { wholeJobText, wholeObjectText } from "./whole-text.ts";
+import { serviceText, wholeJobText, wholeObjectText } from "./whole-text.ts";
 import { workloadText } from "./workload-text.ts";
 
 /** `word` names a delegated type, which the host knows. */

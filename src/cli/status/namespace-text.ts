@@ -1,7 +1,7 @@
 import { ageOf, counted, countedAre } from "../../api/wording.ts";
 import type { NamespaceObject, NamespacePod, NamespaceStatus } from "../explain/namespace.ts";
 import { hiddenLine, hiddenText } from "../shared/hidden.ts";
-import { type Columns, tableOf } from "../shared/output.ts";
+import { type Columns, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 export function namespaceText(status: NamespaceStatus, now: number, terminal: Terminal): string {
@@ -13,17 +13,17 @@ export function namespaceText(status: NamespaceStatus, now: number, terminal: Te
   const where = member === undefined ? "" : ` in ${member}`;
   const subject = namespace === undefined ? "All namespaces" : `Namespace ${namespace}${where}`;
   const isAll = namespace === undefined;
-  return [
+  return textOf([
     `${subject}: ${counted(pods.length, "delegated pod")}${without}${whole}`,
-    ...podsTable(pods, isAll, now, terminal),
-    ...(pods.length > 0 && objects.length > 0 ? [""] : []),
-    ...objectsTable(objects, isAll, terminal),
-    ...(onHost === 0 ? [] : [`${countedAre(onHost)} not delegated (see \`legation status pod NAME\`)`]),
+    podsTable(pods, isAll, now, terminal),
+    pods.length > 0 && objects.length > 0 && "",
+    objectsTable(objects, isAll, terminal),
+    onHost > 0 && `${countedAre(onHost)} not delegated (see \`legation status pod NAME\`)`,
     ...hiddenText(hidden, terminal),
-  ].join("\n");
+  ]);
 }
 
-function podsTable(pods: readonly NamespacePod[], isAll: boolean, now: number, terminal: Terminal): string[] {
+function podsTable(pods: readonly NamespacePod[], isAll: boolean, now: number, terminal: Terminal): string | undefined {
   const columns: Columns<NamespacePod> = {
     ...(isAll && { NAMESPACE: ({ namespace }) => namespace }),
     POD: ({ name }) => name,
@@ -39,7 +39,7 @@ function podsTable(pods: readonly NamespacePod[], isAll: boolean, now: number, t
   return tableOf(pods, columns, terminal.width, ["AGE", "NODE", "READY"]);
 }
 
-function objectsTable(objects: readonly NamespaceObject[], isAll: boolean, terminal: Terminal): string[] {
+function objectsTable(objects: readonly NamespaceObject[], isAll: boolean, terminal: Terminal): string | undefined {
   const columns: Columns<NamespaceObject> = {
     ...(isAll && { NAMESPACE: ({ namespace }) => namespace || "-" }),
     OBJECT: ({ kind, name }) => `${kind.toLowerCase()}/${name}`,

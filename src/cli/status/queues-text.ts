@@ -18,7 +18,7 @@ export function queuesText(queues: readonly QueueStatus[], now: number, terminal
   };
   return [
     "",
-    ...tableOf(queues, columns, terminal.width, ["FOLLOWS MEMBERS", "ADMITTED"]),
+    tableOf(queues, columns, terminal.width, ["FOLLOWS MEMBERS", "ADMITTED"]) ?? "",
     ...queues.flatMap((queue) => waitingLines(queue, now, terminal)),
   ];
 }

@@ -3,11 +3,13 @@ import { ageOf } from "../../api/wording.ts";
 import type { ShareStatus } from "../../whole/jobs/progress.ts";
 import { doneText } from "../../whole/jobs/state.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
+import type { ServiceStatus } from "../explain/service.ts";
+import { clusterText, reachesText, serviceSummary, unreachedText } from "../explain/service-words.ts";
 import { troubleText } from "../explain/text.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../explain/whole-object.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { type Columns, objectText, tableOf } from "../shared/output.ts";
+import { type Columns, objectText, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
@@ -29,20 +31,16 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
     READY: (share) => String(share.ready),
     STATE: (share) => share.state,
   };
-  return [
+  return textOf([
     `Job ${namespace}/${name}: ${where}`,
     started === undefined ? waiting : `started ${started}: ${counts}`,
-    ...tableOf(shares, columns, terminal.width, ["READY", "ACTIVE", "FAILED", "SUCCEEDED"]),
+    tableOf(shares, columns, terminal.width, ["READY", "ACTIVE", "FAILED", "SUCCEEDED"]),
     ...status.conditions.map(({ type, since, why }) => `${type} since ${since}${why === "" ? "" : `: ${why}`}`),
     ...status.troubles.map((trouble) => troubleText(trouble, terminal)),
-    ...(notPlaced === undefined
-      ? []
-      : [
-          `${terminal.paint("red", "waits:")} NotPlaced (${notPlaced.at})`,
-          ...reasonsOf(notPlaced.message).map((reason) => `  ${reasonLine(reason)}`),
-        ]),
+    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced (${notPlaced.at})`,
+    ...reasonsOf(notPlaced?.message ?? "").map((reason) => `  ${reasonLine(reason)}`),
     ...hiddenText(status.hidden, terminal),
-  ].join("\n");
+  ]);
 }
 
 /** Colours of states. Others are red. */
@@ -63,14 +61,14 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
     SINCE: ({ since }) => ageOf(since, now) ?? "-",
     WHY: ({ message }) => message ?? "",
   };
-  return [
+  return textOf([
     `${objectText(kind, { namespace, name })}: ${summary(status)}`,
-    ...tableOf(members, columns, terminal.width, ["GENERATION", "SINCE", "HEALTH"]),
+    tableOf(members, columns, terminal.width, ["GENERATION", "SINCE", "HEALTH"]),
     ...conditions.map(({ type, status: is, message }) => `${type} is ${is}${message === "" ? "" : `: ${message}`}`),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
-    ...(notPlaced === undefined ? [] : [`${terminal.paint("red", "waits:")} NotPlaced`, `  ${notPlaced}`]),
+    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced\n  ${notPlaced}`,
     ...hiddenText(hidden, terminal),
-  ].join("\n");
+  ]);
 }
 
 function summary({ whole, namedBy, isDeleting, generation, progress, members }: WholeObjectStatus): string {
@@ -90,4 +88,23 @@ function namingText(namedBy: NonNullable<WholeObjectStatus["namedBy"]>): string 
     cluster === undefined ? `${pods} in no member yet` : `${pods} in ${cluster}`,
   );
   return `goes to the members of the pods that name it: ${where.sort().join(", ")}`;
+}
+
+export function serviceText(status: ServiceStatus, now: number, terminal: Terminal): string {
+  const { namespace, name, clusters, whole, troubles, hidden } = status;
+  const columns: Columns<(typeof clusters)[number]> = {
+    FROM: ({ cluster }) => clusterText(cluster),
+    NETWORK: ({ network }) => network ?? "-",
+    READY: ({ ready }) => String(ready),
+    "NOT READY": ({ notReady }) => String(notReady),
+    REACHES: (one) => reachesText(one) || "-",
+    "NOT REACHED": unreachedText,
+  };
+  return textOf([
+    `Service ${namespace}/${name}: ${serviceSummary(status)}`,
+    tableOf(clusters, columns, terminal.width, ["NOT READY", "NETWORK", "READY"]),
+    ...troubles.map((trouble) => troubleText(trouble, terminal)),
+    ...hiddenText(hidden, terminal),
+    whole && `\n${wholeObjectText(whole, now, terminal)}`,
+  ]);
 }

@@ -2,7 +2,7 @@ import { ageOf, counted, countedAre } from "../../api/wording.ts";
 import { pendingText, troubleText } from "../explain/text.ts";
 import type { WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { type Columns, tableOf } from "../shared/output.ts";
+import { type Columns, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 export function workloadText(status: WorkloadStatus, now: number, terminal: Terminal): string {
@@ -14,25 +14,25 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
       : `${status.ended}, ${counted(pods)} there`;
   const overflowing = onHost - notDelegated;
   const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
-  return [
+  return textOf([
     `${kind} ${namespace}/${name}: ${state}`,
-    ...membersTable(clusters, rebalance !== undefined, terminal),
-    ...(rebalance === false ? ["rebalance is off: pods that run stay where they are; new ones keep the division"] : []),
-    ...(overflowing > 0 ? [`${countedAre(overflowing, "in overflow mode")} this cluster's so far`] : []),
-    ...(notDelegated > 0 ? [`${countedAre(notDelegated)} not delegated${why}`] : []),
-    ...(next === undefined ? [] : [`one more pod would go to ${next}`]),
-    ...(status.runs.length === 0 ? [] : ["", ...runsTable(status.runs, now, terminal)]),
+    membersTable(clusters, rebalance !== undefined, terminal),
+    rebalance === false && "rebalance is off: pods that run stay where they are; new ones keep the division",
+    overflowing > 0 && `${countedAre(overflowing, "in overflow mode")} this cluster's so far`,
+    notDelegated > 0 && `${countedAre(notDelegated)} not delegated${why}`,
+    next && `one more pod would go to ${next}`,
+    status.runs.length > 0 && `\n${runsTable(status.runs, now, terminal)}`,
     ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),
-    ...(troubles.length > MOST_TROUBLES ? [`… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`] : []),
+    troubles.length > MOST_TROUBLES && `… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`,
     ...pending.map((those) => pendingText(those, terminal)),
     ...hiddenText(status.hidden, terminal),
-  ].join("\n");
+  ]);
 }
 
 // Fits on one screen.
 const MOST_TROUBLES = 8;
 
-function membersTable(members: readonly WorkloadMember[], divided: boolean, terminal: Terminal): string[] {
+function membersTable(members: readonly WorkloadMember[], divided: boolean, terminal: Terminal): string | undefined {
   const columns: Columns<WorkloadMember> = {
     CLUSTER: ({ cluster }) => cluster,
     ...(divided && {
@@ -50,7 +50,7 @@ function membersTable(members: readonly WorkloadMember[], divided: boolean, term
   return tableOf(members, columns, terminal.width, ["READY", "PODS"]);
 }
 
-function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal): string[] {
+function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal): string | undefined {
   const columns: Columns<WorkloadRun> = {
     JOB: ({ name }) => name,
     STATE: ({ state }) => state,
