@@ -133,20 +133,14 @@ function inOrder(names: readonly string[]): readonly string[] {
 /** Rejects with `Failure` if the host's API server does not lead to members. */
 async function requireAccess(host: ClusterClient, signal: AbortSignal): Promise<void> {
   try {
-    await host.raw({ method: "GET", path: `/apis/${ACCESS_GROUP}/${ACCESS_VERSION}`, signal });
-  } catch (error) {
-    if (!isKubeError(error) || signal.aborted) throw error;
     // A host may keep discovery from its users; each member's own answer says the rest.
-    if (error.code === "Forbidden") return;
-    const isAbsent = error.code === "NotFound";
-    throw new Failure(isAbsent ? "refused" : "failure", {
+    await readable(host.raw({ method: "GET", path: `/apis/${ACCESS_GROUP}/${ACCESS_VERSION}`, signal }));
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
+    throw new Failure("refused", {
       object: host.cluster,
-      problem: isAbsent
-        ? `it does not serve ${ACCESS_GROUP}, by which members are reached`
-        : `${ACCESS_GROUP}, by which members are reached, does not answer: ${error.detail}`,
-      remedy: isAbsent
-        ? "an administrator installs it: `legation install --access`"
-        : "`kubectl get apiservice v1.access.legation.dev -o yaml` says why",
+      problem: `it does not serve ${ACCESS_GROUP}, by which members are reached`,
+      remedy: "an administrator installs it: `legation install --access`",
       cause: error,
     });
   }
