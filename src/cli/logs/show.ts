@@ -45,7 +45,7 @@ export async function showLogs(pods: readonly FoundPod[], options: LogOptions, o
     log === undefined || lost.has(log.source) ? undefined : openLog(log, false, query, signal);
   const opening = logs.slice(0, STREAMS).map(open);
   for (const [index, log] of logs.entries()) {
-    const opened = await opening[index];
+    const opened = await opening.shift();
     signal.throwIfAborted();
     if (opened !== undefined && "body" in opened) {
       const lines = new LineReader("absent");
