@@ -39,7 +39,7 @@ export function descriptionOf({ cluster, object, events }: Described, terminalWi
   const width = Math.max(...told.map(([title]) => title.length)) + "  ".length;
   const lines = told.map(([title, value]) => title.padEnd(width) + value);
   const shown = kind === "Secret" && apiVersion === "v1" ? withoutValues(content) : content;
-  for (const [field, value] of Object.entries(shown)) lines.push(...section(field, value));
+  for (const [field, value] of Object.entries(shown)) lines.push(section(field, value));
   return plain([...lines, ...eventLines(events, terminalWidth)].join("\n"));
 }
 
@@ -47,11 +47,9 @@ function pairs(entries: readonly (readonly [string, string])[], separator: strin
   return entries.length === 0 ? ["<none>"] : entries.map(([key, value]) => `${key}${separator}${value}`);
 }
 
-function section(field: string, value: unknown): string[] {
-  const title = `${field.charAt(0).toUpperCase()}${field.slice(1)}:`;
-  if (typeof value !== "object" || value === null) return [`${title} ${String(value)}`];
-  const text = stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
-  return [title, ...text.split("\n").map((line) => " ".repeat(INDENT) + line)];
+function section(field: string, value: unknown): string {
+  const title = `${field.charAt(0).toUpperCase()}${field.slice(1)}`;
+  return stringify({ [title]: value }, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
 }
 
 /** Returns the fields of a Secret with the sizes of its values in their place, as kubectl shows them. */

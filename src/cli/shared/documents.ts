@@ -85,7 +85,8 @@ async function readTexts(path: string): Promise<readonly (readonly [file: string
   } catch (cause) {
     const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
     const isUrl = /^https?:\/\//.test(path);
-    const problem = isMissing ? "there is no such file or folder" : String(cause);
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const problem = isMissing ? "there is no such file or folder" : message;
     throw new Failure("failure", {
       object: path,
       problem: isUrl ? "is not on this machine, and is not fetched" : problem,
