@@ -178,16 +178,17 @@ function targetOf(type: string | undefined, second: string | undefined, context:
   const refuse = refusing(context);
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
   const name = first ?? second;
-  const kind = subjectOf(word);
   const lower = word.toLowerCase();
-  const isMember = MEMBER_WORDS.includes(lower);
   const isNode = NODE_WORDS.includes(lower);
+  const kind = MEMBER_WORDS.includes(lower) ? "Member" : subjectOf(word);
   if (first !== undefined && second !== undefined) {
     return refuse("name", `${JSON.stringify(second)} is a second name; write one`);
   }
-  if (name === undefined && (kind !== undefined || isMember || isNode)) {
-    const example = isMember ? "member west" : isNode ? "node legation-west" : `${word} web`;
-    return refuse("name", `is missing; write e.g. \`legation status ${example}\``);
+  if (name === undefined && (kind !== undefined || isNode)) {
+    return refuse(
+      "name",
+      `is missing; write e.g. \`legation status ${word} ${isNode ? virtualNodeName("west") : "web"}\``,
+    );
   }
   if (name === undefined) {
     const meant = didYouMean(word, SUBJECT_NAMES);
@@ -199,16 +200,10 @@ function targetOf(type: string | undefined, second: string | undefined, context:
       `${JSON.stringify(type)} is nothing that it shows; ${meant === undefined ? "" : `${meant} Or `}write member/NAME, or ${known} or a delegated type with a name: e.g. \`legation status deployment/web\``,
     );
   }
-  if (isMember) return { kind: "Member", name };
   if (NAMESPACE_WORDS.includes(lower))
     return refuse("type", `to show a namespace, write \`legation status -n ${name}\``);
-  if (isNode) {
-    const member = clusterOfNode(name);
-    if (member !== undefined) return { kind: "Member", name: member };
-    return refuse(
-      "name",
-      `${JSON.stringify(name)} is a node of this cluster's own; write a virtual node, e.g. ${virtualNodeName("west")}`,
-    );
-  }
+  // A node of the host's own is no type that members have.
+  const member = isNode ? clusterOfNode(name) : undefined;
+  if (member !== undefined) return { kind: "Member", name: member };
   return kind === undefined ? { word, name } : { kind, name };
 }
