@@ -1,7 +1,5 @@
 import { z } from "zod";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../../api/access.ts";
-import type { Cluster } from "../../api/cluster.ts";
-import type { Stored } from "../../api/kubernetes.ts";
 import { parseLabelSelector, type Selector, selectorMatches } from "../../api/label-selector.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
@@ -67,38 +65,27 @@ async function namesOf(
   wanted: WantedClusters,
   { namespace, session: { signal, terminal } }: Omit<OpenOptions, "choice">,
 ): Promise<readonly string[]> {
-  if ("names" in wanted && !wanted.names.includes(ALL_MEMBERS)) return inOrder(wanted.names);
+  const { names = [], selector }: { readonly names?: readonly string[]; readonly selector?: Selector } = wanted;
+  if (selector === undefined && !names.includes(ALL_MEMBERS)) return inOrder(names);
+  let members: readonly string[];
   try {
     const joined = await listClusters(host, signal);
-    return "names" in wanted ? withMembers(wanted.names, joined.map(nameOf), host) : selected(wanted.selector, joined);
+    const chosen = joined.filter(({ metadata: { labels = {} } }) => selectorMatches(selector ?? [], labels));
+    members = chosen.map(({ metadata }) => metadata.name);
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    const known = inOrder(await membersWith(host, namespace, signal));
-    if (!("names" in wanted) || known.length === 0) throw mayNotList(error, known, namespace);
+    members = await membersWith(host, namespace, signal);
+    if (selector !== undefined || members.length === 0) throw mayNotList(error, inOrder(members), namespace);
     terminal.progress(`${hiddenLine([ofViewers(`members without pods or whole Jobs of namespace ${namespace}`)])}`);
-    return withMembers(wanted.names, known, host);
   }
-}
-
-function nameOf({ metadata }: Stored<Cluster>): string {
-  return metadata.name;
-}
-
-function withMembers(names: readonly string[], members: readonly string[], host: ClusterClient): readonly string[] {
   const all = inOrder([...names.filter((name) => name !== ALL_MEMBERS), ...members]);
   if (all.length > 0) return all;
-  const problem = "no member has joined";
-  throw new Failure("refused", { object: host.cluster, problem, remedy: "see `legation join --help`" });
-}
-
-function selected(selector: Selector, joined: readonly Stored<Cluster>[]): readonly string[] {
-  const chosen = joined.filter(({ metadata: { labels = {} } }) => selectorMatches(selector, labels));
-  if (chosen.length > 0) return inOrder(chosen.map(nameOf));
-  throw new Failure("refused", {
-    object: "--clusters",
-    problem: "no Cluster has such labels",
-    remedy: "`kubectl get clusters.legation.dev --show-labels` shows those that they have",
-  });
+  if (selector === undefined) {
+    const remedy = "see `legation join --help`";
+    throw new Failure("refused", { object: host.cluster, problem: "no member has joined", remedy });
+  }
+  const remedy = "`kubectl get clusters.legation.dev --show-labels` shows those that they have";
+  throw new Failure("refused", { object: "--clusters", problem: "no Cluster has such labels", remedy });
 }
 
 function mayNotList(error: KubeError, known: readonly string[], namespace: string): Failure {
