@@ -21,51 +21,43 @@ export function descriptionOf({ cluster, object, events }: Described, terminalWi
   const { apiVersion = "", kind = "", metadata = {}, ...content } = object;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => key !== LAST_APPLIED_ANNOTATION);
   const owners = (metadata.ownerReferences ?? []).map((owner) => `${owner.kind}/${owner.name}`);
-  const head: (readonly [string, readonly string[]])[] = [
-    ["Cluster", [cluster]],
-    ["Name", [metadata.name ?? ""]],
-    ...present("Namespace", metadata.namespace),
-    ["Kind", [`${kind} (${apiVersion})`]],
-    ["Labels", pairs(Object.entries(metadata.labels ?? {}), "=")],
-    ["Annotations", pairs(annotations, ": ")],
-    ...present("Owned by", owners.length === 0 ? undefined : owners.join(", ")),
-    ...present("Created", metadata.creationTimestamp ?? undefined),
-    ...present("Deleted", metadata.deletionTimestamp),
-    ...present("Finalizers", metadata.finalizers?.join(", ")),
-  ];
-  const width = Math.max(...head.map(([title]) => title.length)) + ":  ".length;
-  const lines = head.flatMap(([title, values]) =>
-    values.map((value, index) => (index === 0 ? `${title}:` : "").padEnd(width) + value),
+  const head: Readonly<Record<string, readonly (string | undefined)[]>> = {
+    Cluster: [cluster],
+    Name: [metadata.name ?? ""],
+    Namespace: [metadata.namespace],
+    Kind: [`${kind} (${apiVersion})`],
+    Labels: pairs(Object.entries(metadata.labels ?? {}), "="),
+    Annotations: pairs(annotations, ": "),
+    "Owned by": [owners.length === 0 ? undefined : owners.join(", ")],
+    Created: [metadata.creationTimestamp ?? undefined],
+    Deleted: [metadata.deletionTimestamp],
+    Finalizers: [metadata.finalizers?.join(", ")],
+  };
+  const told = Object.entries(head).flatMap(([title, values]) =>
+    values.flatMap((value, index) => (value === undefined ? [] : [[index === 0 ? `${title}:` : "", value] as const])),
   );
+  const width = Math.max(...told.map(([title]) => title.length)) + "  ".length;
+  const lines = told.map(([title, value]) => title.padEnd(width) + value);
   const shown = kind === "Secret" && apiVersion === "v1" ? withoutValues(content) : content;
-  for (const [field, value] of Object.entries(shown)) lines.push(...section(field, value));
+  for (const [field, value] of Object.entries(shown)) lines.push(section(field, value));
   return plain([...lines, ...eventLines(events, terminalWidth)].join("\n"));
-}
-
-function present(title: string, value: string | undefined): (readonly [string, readonly string[]])[] {
-  return value === undefined ? [] : [[title, [value]]];
 }
 
 function pairs(entries: readonly (readonly [string, string])[], separator: string): readonly string[] {
   return entries.length === 0 ? ["<none>"] : entries.map(([key, value]) => `${key}${separator}${value}`);
 }
 
-function section(field: string, value: unknown): string[] {
-  const title = `${field.charAt(0).toUpperCase()}${field.slice(1)}:`;
-  if (typeof value !== "object" || value === null) return [`${title} ${String(value)}`];
-  const text = stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
-  return [title, ...text.split("\n").map((line) => " ".repeat(INDENT) + line)];
+function section(field: string, value: unknown): string {
+  const title = `${field.charAt(0).toUpperCase()}${field.slice(1)}`;
+  return stringify({ [title]: value }, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
 }
 
 /** Returns the fields of a Secret with the sizes of its values in their place, as kubectl shows them. */
 function withoutValues(content: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { data, ...rest } = content;
   if (typeof data !== "object" || data === null) return content;
-  const sizes = Object.entries(data).map(([key, value]) => [
-    key,
-    `${Buffer.from(String(value), "base64").length} bytes`,
-  ]);
-  return { ...rest, data: Object.fromEntries(sizes) };
+  const sizeOf = (value: unknown): string => `${Buffer.from(String(value), "base64").length} bytes`;
+  return { ...rest, data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, sizeOf(value)])) };
 }
 
 function eventLines(events: TablePage | undefined, width = Number.POSITIVE_INFINITY): string[] {
@@ -78,12 +70,8 @@ function eventLines(events: TablePage | undefined, width = Number.POSITIVE_INFIN
     kept.map(({ index }) => String(cells[index] ?? "").replaceAll("\n", " ")),
   );
   const titles = kept.map(({ title }) => title);
-  return [
-    "Events:",
-    ...table(titles, rows, width - INDENT, ["TYPE", "LAST SEEN"])
-      .split("\n")
-      .map((line) => " ".repeat(INDENT) + line),
-  ];
+  const lines = table(titles, rows, width - INDENT, ["TYPE", "LAST SEEN"]).split("\n");
+  return ["Events:", ...lines.map((line) => " ".repeat(INDENT) + line)];
 }
 
 /** Removes characters that control the terminal: a member may send any. */

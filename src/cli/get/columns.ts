@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
+import type { ObjectMeta } from "../../api/kubernetes.ts";
 import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
 
 /** The cell of a column that the cluster's version of the type lacks. */
@@ -50,7 +51,7 @@ export function cellsOf(
   {
     cluster,
     columns,
-    event,
+    event = "ADDED",
   }: { readonly cluster: string; readonly columns: readonly TableColumn[]; readonly event?: EventType | undefined },
   titles: readonly string[],
   options: ColumnOptions,
@@ -64,7 +65,7 @@ export function cellsOf(
     return isName && options.kindPrefix !== undefined ? `${options.kindPrefix}/${text}` : text;
   });
   return [
-    ...(options.events ? [event ?? ""] : []),
+    ...(options.events ? [event] : []),
     cluster,
     ...(options.namespaces ? [cellText(metadata?.namespace)] : []),
     ...own,
@@ -82,18 +83,12 @@ export function cellText(value: unknown): string {
 }
 
 /** Returns the table of an object that went while its cluster was lost: only its name is still known. */
-export function departedTable(columns: readonly TableColumn[], { namespace, name }: Departed): TablePage {
+export function departedTable(columns: readonly TableColumn[], metadata: ObjectMeta): TablePage {
   const cells = columns.map((column, index) => {
-    if (column.name.toLowerCase() === NAME_COLUMN) return name;
+    if (column.name.toLowerCase() === NAME_COLUMN) return metadata.name;
     return index === 1 ? "<deleted>" : "";
   });
-  const place = namespace === undefined ? {} : { namespace };
-  return { columns, rows: [{ cells, object: { metadata: { name, ...place } } }], resourceVersion: "" };
-}
-
-export interface Departed {
-  readonly namespace: string | undefined;
-  readonly name: string;
+  return { columns, rows: [{ cells, object: { metadata } }], resourceVersion: "" };
 }
 
 function labelsText(labels: Readonly<Record<string, string>> | undefined): string {

@@ -3,7 +3,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { kindName } from "../../kube/resources.ts";
 import type { TableColumn, TablePage } from "../../kube/tables.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { ANSWER_PATIENCE_MS } from "../multicluster/fan-out.ts";
+import { settledOrLate } from "../multicluster/fan-out.ts";
 import type { ClusterAnswer, StartedList } from "../multicluster/lists.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import type { ListPrinter } from "./printers.ts";
@@ -26,33 +26,14 @@ export interface ShowContext {
 export async function showLists(answers: readonly Promise<ClusterAnswer>[], context: ShowContext): Promise<number> {
   let shown = 0;
   for (let left = answers; left.length > 0; ) {
-    const settled = await settledWithin(ANSWER_PATIENCE_MS, left, context);
-    shown += await showAnswers(await Promise.all(left.filter((answer) => settled.has(answer))), context);
-    left = left.filter((answer) => !settled.has(answer));
+    const settled = new Set<Promise<ClusterAnswer>>();
+    const all = Promise.allSettled(left.map((answer) => answer.finally(() => settled.add(answer))));
+    await settledOrLate(all, context.clock);
+    const there = left.filter((answer) => settled.has(answer));
+    left = left.filter((answer) => !there.includes(answer));
+    shown += await showAnswers(await Promise.all(there), context);
   }
   return shown;
-}
-
-async function settledWithin(
-  patienceMs: number,
-  answers: readonly Promise<ClusterAnswer>[],
-  { clock }: ShowContext,
-): Promise<ReadonlySet<Promise<ClusterAnswer>>> {
-  const settled = new Set<Promise<ClusterAnswer>>();
-  const all = Promise.all(
-    answers.map(async (answer) => {
-      await answer;
-      settled.add(answer);
-    }),
-  );
-  const patience = new AbortController();
-  const patienceOver = clock.sleep(patienceMs, patience.signal).catch(() => undefined);
-  try {
-    await Promise.race([all, patienceOver]);
-  } finally {
-    patience.abort();
-  }
-  return new Set(settled);
 }
 
 async function showAnswers(answers: readonly ClusterAnswer[], context: ShowContext): Promise<number> {
@@ -60,12 +41,7 @@ async function showAnswers(answers: readonly ClusterAnswer[], context: ShowConte
   let shown = 0;
   const byType = Map.groupBy(lists, ({ resource }) => kindName(resource));
   for (const ofType of byType.values()) {
-    const firstPages = ofType.map(({ cluster, resource, first: page }) => ({
-      cluster,
-      resource,
-      page,
-      event: "ADDED" as const,
-    }));
+    const firstPages = ofType.map(({ cluster, resource, first: page }) => ({ cluster, resource, page }));
     context.printer.begin?.(firstPages, byType.size > 1);
     for (const list of ofType) shown += await showList(list, context);
   }
@@ -81,7 +57,7 @@ async function showList(list: StartedList, { printer, gaps, signal, onPage }: Sh
     for await (const page of list.pages()) {
       signal.throwIfAborted();
       if (page.columns.length > 0) columns = page.columns;
-      printer.print({ cluster, resource, page: { ...page, columns }, event: "ADDED" });
+      printer.print({ cluster, resource, page: { ...page, columns } });
       onPage?.(list, page);
       shown += page.rows.length;
     }

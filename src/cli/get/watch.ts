@@ -1,10 +1,13 @@
+import { defined } from "../../api/defined.ts";
+import type { ObjectMeta } from "../../api/kubernetes.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { selectionOf } from "../../kube/list.ts";
 import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { ReadCluster } from "../multicluster/clusters.ts";
 import { pagesAfter, type ReadRequest, readPage, type StartedList, startReading } from "../multicluster/lists.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { type Departed, departedTable, type EventType } from "./columns.ts";
+import { departedTable, type EventType } from "./columns.ts";
 import type { ShowContext } from "./show.ts";
 
 // A server that ends or cuts each watch at once is not asked without pause.
@@ -18,14 +21,13 @@ export interface WatchContext extends Omit<ShowContext, "onPage" | "onShown"> {
   readonly mark: (line: string) => void;
 }
 
-type Known = Departed & { readonly resourceVersion: string };
-
 /** Watches the objects of one type in one cluster, and prints each change once, also across a loss of the cluster. */
 export class ClusterWatch {
   readonly #cluster: ReadCluster;
   readonly #request: ReadRequest;
   readonly #context: WatchContext;
-  readonly #known = new Map<string, Known>();
+  /** Metadata of the objects that were printed, by `keyOf`. */
+  readonly #known = new Map<string, ObjectMeta>();
   readonly #backoff: ConnectionBackoff;
   #list: StartedList | undefined;
   #columns: readonly TableColumn[] = [];
@@ -44,7 +46,7 @@ export class ClusterWatch {
   note(list: StartedList, page: TablePage): void {
     this.#list = list;
     if (page.columns.length > 0) this.#columns = page.columns;
-    for (const row of page.rows) this.#known.set(keyOf(row), knownOf(row));
+    for (const row of page.rows) this.#know(row);
     this.#resourceVersion = page.continue === undefined ? page.resourceVersion : undefined;
   }
 
@@ -108,31 +110,26 @@ export class ClusterWatch {
   /** Lists the objects, prints what changed since they were last seen, and returns the list's version. */
   async #relist({ resource, request }: StartedList): Promise<string> {
     const { signal } = this.#context;
-    const options = { signal, timeoutMs: request.timeoutMs };
-    const first = await readPage(this.#cluster, resource, request, options);
+    const first = await readPage(this.#cluster, resource, request, { signal, timeoutMs: request.timeoutMs });
     const present = new Set<string>();
-    const keys = new Map([...this.#known].map(([key, known]) => [placeOf(known), key]));
+    const before = new Map([...this.#known.values()].map((metadata) => [placeOf(metadata), metadata]));
     for await (const page of pagesAfter(first, this.#cluster, resource, { request, signal })) {
       for (const row of page.rows) {
-        const key = keyOf(row);
-        present.add(key);
-        const before = this.#known.get(key);
-        if (before !== undefined && before.resourceVersion === knownOf(row).resourceVersion) continue;
+        const { metadata = {} } = row.object;
+        const known = this.#known.get(keyOf(metadata));
+        present.add(keyOf(metadata));
+        if (known !== undefined && known.resourceVersion === metadata.resourceVersion) continue;
         // A predecessor of the same name goes first: the last line of a name is what is there now.
-        if (before === undefined) this.#printDeparted(keys.get(placeOf(knownOf(row))));
-        this.#print(before === undefined ? "ADDED" : "MODIFIED", { ...page, rows: [row] });
+        if (known === undefined) this.#printDeparted(before.get(placeOf(metadata)));
+        this.#print(known === undefined ? "ADDED" : "MODIFIED", { ...page, rows: [row] });
       }
     }
-    for (const key of [...this.#known.keys()]) if (!present.has(key)) this.#printDeparted(key);
+    for (const [key, metadata] of this.#known) if (!present.has(key)) this.#printDeparted(metadata);
     return first.resourceVersion;
   }
 
-  #printDeparted(key: string | undefined): void {
-    const known = key === undefined ? undefined : this.#known.get(key);
-    if (key === undefined || known === undefined || this.#list === undefined) return;
-    this.#known.delete(key);
-    const { cluster, resource } = this.#list;
-    this.#context.printer.print({ cluster, resource, page: departedTable(this.#columns, known), event: "DELETED" });
+  #printDeparted(metadata: ObjectMeta | undefined): void {
+    if (metadata !== undefined) this.#print("DELETED", departedTable(this.#columns, metadata));
   }
 
   #print(event: EventType, table: TablePage): void {
@@ -140,30 +137,31 @@ export class ClusterWatch {
     if (list === undefined) return;
     const { cluster, resource } = list;
     if (table.columns.length > 0) this.#columns = table.columns;
-    const page = { ...table, columns: this.#columns };
     for (const row of table.rows) {
-      if (event === "DELETED") this.#known.delete(keyOf(row));
-      else this.#known.set(keyOf(row), knownOf(row));
+      if (event === "DELETED") this.#known.delete(keyOf(row.object.metadata));
+      else this.#know(row);
     }
-    const shown = { cluster, resource, page, event };
+    const shown = { cluster, resource, page: { ...table, columns: this.#columns }, event };
     this.#context.printer.begin?.([shown], false);
     this.#context.printer.print(shown);
   }
 
+  #know({ object: { metadata = {} } }: TableRow): void {
+    const { namespace, name, uid, resourceVersion } = metadata;
+    this.#known.set(keyOf(metadata), defined({ namespace, name, uid, resourceVersion }));
+  }
+
   /** Watches from a version until the server ends the watch. */
   async #watch({ resource, request }: StartedList, resourceVersion: string): Promise<void> {
-    const { namespace, labelSelector, fieldSelector, includeObject } = request;
     const ended = new AbortController();
     const probing = this.#probe(ended);
     try {
       const events = this.#cluster.client.watchTable(resource, {
+        ...selectionOf(request),
         resourceVersion,
-        includeObject,
+        includeObject: request.includeObject,
         dropManagedFields: true,
         signal: AbortSignal.any([this.#context.signal, ended.signal]),
-        namespace,
-        labelSelector,
-        fieldSelector,
       });
       for await (const event of events) {
         const { resourceVersion: seen } = event.type === "BOOKMARK" ? event : event.table;
@@ -197,15 +195,10 @@ function isFinal({ code, status = 0 }: KubeError): boolean {
   return code === "BadCredentials" || (status >= 400 && status < 500 && code !== "TooManyRequests" && code !== "Gone");
 }
 
-function keyOf({ object: { metadata } }: TableRow): string {
-  return metadata?.uid ?? placeOf({ namespace: metadata?.namespace, name: metadata?.name ?? "" });
+function keyOf(metadata: ObjectMeta = {}): string {
+  return metadata.uid ?? placeOf(metadata);
 }
 
-function placeOf({ namespace, name }: Departed): string {
+function placeOf({ namespace, name }: ObjectMeta): string {
   return `${namespace}/${name}`;
-}
-
-function knownOf({ object: { metadata } }: TableRow): Known {
-  const { namespace, name = "", resourceVersion = "" } = metadata ?? {};
-  return { namespace, name, resourceVersion };
 }

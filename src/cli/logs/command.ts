@@ -10,16 +10,16 @@ import { duration, refusing, toggle, withGlobals } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { asViewer, notOnHost } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
-import { type FollowContext, type FollowLogsOptions, followLogs, followPods } from "./follow.ts";
+import { type FollowContext, followLogs, followPods } from "./follow.ts";
 import { LinePrinter } from "./lines.ts";
 import { podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
-import { type LogSource, openOrTell, openSource, type PodSelection, placesOf } from "./sources.ts";
+import { named, openOrTell, openSource, placesOf } from "./sources.ts";
 
-type Target =
-  | { readonly job: string }
-  | { readonly hostPod: string }
-  | { readonly pod: string }
-  | { readonly labelSelector: string };
+/** `name` of a Job or a pod, or the labels that a `selector` asks for. */
+interface Target {
+  readonly kind: "job" | "hostPod" | "pod" | "selector";
+  readonly name: string;
+}
 
 const JOBS = ["job", "jobs", "job.batch", "jobs.batch"];
 const PODS = ["pod", "pods", "po"];
@@ -39,17 +39,18 @@ const input = withGlobals({
   timestamps: toggle,
   maxLogRequests: wholeNumber(1, "500").default(MAX_STREAMS),
   memberKubeconfig: z.string().optional(),
-}).transform(({ target: written, selector, ...rest }, context) => {
+}).transform((given, context) => {
+  const { target: written, selector, allContainers: all, since: sinceMs, maxLogRequests: maxStreams, ...rest } = given;
   const target = targetOf(written, selector, context);
   const refuse = refusing(context);
-  if ("job" in target && rest.clusters !== undefined) {
+  if (target.kind === "job" && rest.clusters !== undefined) {
     refuse("clusters", "is for pods; the members of a Job are on record on the host");
   }
-  if ("hostPod" in target && rest.clusters !== undefined) {
+  if (target.kind === "hostPod" && rest.clusters !== undefined) {
     refuse("clusters", "is for pod/NAME and -l; the member of a pod of the host is on record there");
   }
-  if (rest.container !== undefined && rest.allContainers) refuse("container", "contradicts --all-containers; give one");
-  return { ...rest, target };
+  if (rest.container !== undefined && all) refuse("container", "contradicts --all-containers; give one");
+  return { ...rest, target, all, sinceMs, maxStreams };
 });
 type LogsInput = z.output<typeof input>;
 
@@ -90,25 +91,30 @@ export const command: Equip = equipped({
     const host = await session.connect(options, "host");
     const { signal, terminal } = session;
     const gaps = new Gaps((line) => terminal.progress(line));
-    const output = { gaps, printer: new LinePrinter((bytes) => terminal.write(bytes)), signal };
-    const { target, namespace = host.namespace } = options;
-    const access = { host, choice: options, memberKubeconfig: options.memberKubeconfig, session };
-    const open = (place: string): Promise<LogSource> => openSource(place, access);
-    const source = { name: "host", client: host.client, isHost: true };
-    const context = { ...output, host: source, open, clock: realClock, session };
-    const object =
-      "job" in target
-        ? await logsOfJob({ namespace, name: target.job }, options, context)
-        : "hostPod" in target
-          ? await logsOfHostPod({ namespace, name: target.hostPod }, options, context)
-          : await logsOfPods(target, namespace, options, context);
+    const { target, namespace = host.namespace, memberKubeconfig } = options;
+    const context: LogsContext = {
+      gaps,
+      printer: new LinePrinter((bytes) => terminal.write(bytes)),
+      signal,
+      clock: realClock,
+      host: { name: "host", client: host.client, isHost: true },
+      open: (place) => openSource(place, { host, choice: options, memberKubeconfig, session }),
+      session,
+      namespace,
+    };
+    const { kind, name } = target;
+    const ofKind = kind === "job" ? "Job" : "Pod";
+    const object = kind === "selector" ? `pods ${name} in ${namespace}` : `${ofKind} ${namespace}/${name}`;
+    if (kind === "job") await logsOfJob(object, name, options, context);
+    else if (kind === "hostPod") await logsOfHostPod(object, name, options, context);
+    else await logsOfPods(object, options, context);
     if (gaps.lacking.length === 0) return;
     // A gap of a pod is `member/pod`, and one of a whole member its name.
-    const misses = "job" in target && gaps.lacking.some((name) => !name.includes("/"));
+    const misses = kind === "job" && gaps.lacking.some((name) => !name.includes("/"));
     throw new Failure("failure", {
       object,
       problem: `logs are missing, as told above: ${some(gaps.lacking)}`,
-      remedy: misses && options.memberKubeconfig === undefined ? ANOTHER_WAY : undefined,
+      remedy: misses && memberKubeconfig === undefined ? ANOTHER_WAY : undefined,
     });
   },
 });
@@ -118,114 +124,70 @@ const ANOTHER_WAY =
 
 interface LogsContext extends FollowContext {
   readonly session: Session;
+  readonly namespace: string;
 }
 
-async function logsOfJob(
-  { namespace, name }: { readonly namespace: string; readonly name: string },
-  options: LogsInput,
-  context: LogsContext,
-): Promise<string> {
-  const { host, open, gaps, signal } = context;
-  const object = `Job ${namespace}/${name}`;
+async function logsOfJob(object: string, name: string, options: LogsInput, context: LogsContext): Promise<void> {
+  const { host, open, gaps, signal, namespace } = context;
   const job = await asViewer(host.client.find(jobs, { namespace, name }, { signal }));
   if (job === undefined) throw notOnHost(object);
-  const wanted = logOptions(options);
-  if (options.follow) await followLogs(job, wanted, context);
-  else await showLogs(await podsOfJob(job, await openAll(job, open, gaps), context), wanted, context);
-  return object;
+  if (options.follow) return followLogs(job, options, context);
+  const places = placesOf(job);
+  if (places.length === 0) {
+    const remedy = `\`legation status job/${name}\` says why; -f waits for it`;
+    throw new Failure("refused", { object, problem: "no member has it yet", remedy });
+  }
+  const opened = await Promise.all(places.map((place) => openOrTell(place, open, gaps)));
+  const sources = opened.filter((source) => source !== undefined);
+  await showLogs(await podsOfJob(job, sources, context), options, context);
 }
 
-/** Shows the logs of a pod of the host: its own by the host, others by its member. Resolves to the pod's name for messages. */
-async function logsOfHostPod(
-  ref: { readonly namespace: string; readonly name: string },
-  options: LogsInput,
-  context: LogsContext,
-): Promise<string> {
-  const object = `Pod ${ref.namespace}/${ref.name}`;
-  const pod = await asViewer(context.host.client.find(pods, ref, { signal: context.signal }));
+/** Shows the logs of a pod of the host: its own by the host, others by its member. */
+async function logsOfHostPod(object: string, name: string, options: LogsInput, context: LogsContext): Promise<void> {
+  const { host, open, signal, namespace } = context;
+  const pod = await asViewer(host.client.find(pods, { namespace, name }, { signal }));
   if (pod === undefined) throw notOnHost(object);
-  const wanted = logOptions(options);
-  const found = await podWith(pod, wanted, context.open, context);
-  if (found === undefined) return object;
-  const selection = { namespace: ref.namespace, fieldSelector: `metadata.name=${ref.name}` };
-  if (options.follow) await followPods(selection, [found.source], { ...wanted, isSingle: true }, context);
-  else await showLogs([found], wanted, context);
-  return object;
+  const found = await podWith(pod, options, open, context);
+  if (found === undefined) return;
+  if (options.follow) await followPods(named(pod), [found.source], { ...options, isSingle: true }, context);
+  else await showLogs([found], options, context);
 }
 
-/** Shows the logs of pods in members. Resolves to what messages call them. */
-async function logsOfPods(
-  target: Extract<Target, { readonly pod: string } | { readonly labelSelector: string }>,
-  namespace: string,
-  options: LogsInput,
-  context: LogsContext,
-): Promise<string> {
-  const { session, gaps } = context;
-  const clusters = await openClusters(context.host.client, options.clusters, { choice: options, session, namespace });
-  const sources = clusters.map(({ name, client }) => ({ name, client, isHost: name === HOST }));
-  const isNamed = "pod" in target;
-  const object = isNamed ? `Pod ${namespace}/${target.pod}` : `pods ${target.labelSelector} in ${namespace}`;
-  const selection: PodSelection = {
+/** Shows the logs of pods in members, whoever made them. */
+async function logsOfPods(object: string, options: LogsInput, context: LogsContext): Promise<void> {
+  const { host, session, gaps, namespace } = context;
+  const { kind, name: wanted } = options.target;
+  const isNamed = kind === "pod";
+  const selection = {
     namespace,
-    ...(isNamed ? { fieldSelector: `metadata.name=${target.pod}` } : { labelSelector: target.labelSelector }),
+    ...(isNamed ? { fieldSelector: `metadata.name=${wanted}` } : { labelSelector: wanted }),
   };
+  const clusters = await openClusters(host.client, options.clusters, { choice: options, session, namespace });
+  const sources = clusters.map(({ name, client }) => ({ name, client, isHost: name === HOST }));
   const found = await selectedPods(selection, sources, context);
   if (found.length === 0 && gaps.lacking.length === 0) {
     const remedy = "check the namespace (-n); `legation get pods` shows those that there are";
     throw new Failure("failure", { object, problem: "not found in any of these clusters", remedy });
   }
-  if (!options.follow) await showLogs(found, logOptions(options), context);
-  else {
-    const answering = sources.filter(({ name }) => !gaps.lacking.includes(name));
-    await followPods(
-      selection,
-      answering,
-      { ...logOptions(options), isSingle: isNamed && found.length === 1 },
-      context,
-    );
-  }
-  return object;
+  if (!options.follow) return showLogs(found, options, context);
+  const answering = sources.filter(({ name }) => !gaps.lacking.includes(name));
+  await followPods(selection, answering, { ...options, isSingle: isNamed && found.length === 1 }, context);
 }
 
-function logOptions(options: LogsInput): FollowLogsOptions {
-  const { allContainers: all, since: sinceMs, maxLogRequests: maxStreams } = options;
-  return { ...options, all, sinceMs, maxStreams };
-}
-
-/** Reads `job/NAME`, `pod/NAME`, or the selector alone. Adds an issue for anything else. */
-function targetOf(written: string | undefined, labelSelector: string | undefined, context: z.RefinementCtx): Target {
-  const refuse = (message: string): Target => {
-    refusing(context)("target", message);
-    return { job: "" };
-  };
-  const choices = "write e.g. job/sweep, web-0, pod/web-0, or -l app=web";
-  if (labelSelector !== undefined) {
-    return written === undefined ? { labelSelector } : refuse(`contradicts --selector; ${choices}`);
-  }
-  if (written === undefined) return refuse(`is missing; ${choices}`);
-  if (POD_NAME.test(written)) return { hostPod: written };
-  const [, type = "", name = ""] = /^([^/]+)\/([^/]+)$/.exec(written) ?? [];
-  if (JOBS.includes(type.toLowerCase())) return { job: name };
-  if (PODS.includes(type.toLowerCase())) return { pod: name };
-  return refuse(`${JSON.stringify(written)} is no Job or pod; ${choices}`);
-}
-
-async function openAll(
-  job: Parameters<typeof placesOf>[0],
-  open: (place: string) => Promise<LogSource>,
-  gaps: Gaps,
-): Promise<LogSource[]> {
-  const places = placesOf(job);
-  if (places.length === 0) {
-    const { namespace, name } = job.metadata ?? {};
-    throw new Failure("refused", {
-      object: `Job ${namespace}/${name}`,
-      problem: "no member has it yet",
-      remedy: `\`legation status job/${name}\` says why; -f waits for it`,
-    });
-  }
-  const opened = await Promise.all(places.map((place) => openOrTell(place, open, gaps)));
-  return opened.filter((source) => source !== undefined);
+/** Reads `job/NAME`, `NAME`, `pod/NAME`, or the selector alone. Adds an issue for anything else. */
+function targetOf(written: string | undefined, selector: string | undefined, context: z.RefinementCtx): Target {
+  const [, type, name = ""] = /^(?:([^/]+)\/)?([^/]+)$/.exec(written ?? "") ?? [];
+  const isName = type === undefined && POD_NAME.test(name);
+  const word = type?.toLowerCase() ?? "";
+  let problem = `${JSON.stringify(written)} is no Job or pod`;
+  if (selector !== undefined && written === undefined) return { kind: "selector", name: selector };
+  if (selector !== undefined) problem = "contradicts --selector";
+  else if (written === undefined) problem = "is missing";
+  else if (isName) return { kind: "hostPod", name };
+  else if (JOBS.includes(word)) return { kind: "job", name };
+  else if (PODS.includes(word)) return { kind: "pod", name };
+  refusing(context)("target", `${problem}; write e.g. job/sweep, web-0, pod/web-0, or -l app=web`);
+  return { kind: "job", name: "" };
 }
 
 function wholeNumber(least: number, example: string): z.ZodType<number, string> {

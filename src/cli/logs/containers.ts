@@ -1,5 +1,5 @@
 import type { ContainerStatus, Job, Pod } from "../../api/kubernetes.ts";
-import { conditionOf, isTerminal } from "../../pods/pod-state.ts";
+import { allStatuses, conditionOf, isTerminal } from "../../pods/pod-state.ts";
 
 /** The annotation that kubectl reads, too. */
 const DEFAULT_CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container";
@@ -46,6 +46,11 @@ export function logStateOf(pod: Pod, container: string): LogState {
   return restarts ? "growing" : "complete";
 }
 
+/** Reports whether the container has a log. */
+export function hasLog(pod: Pod, container: string): boolean {
+  return ["growing", "complete"].includes(logStateOf(pod, container));
+}
+
 export function whyNoLog(pod: Pod, container: string): string {
   const { reason, message } = statusOf(pod, container)?.state?.waiting ?? {};
   const { phase = "Pending", reason: podReason, message: podMessage } = pod.status ?? {};
@@ -61,10 +66,8 @@ export function asksForSeveralPods({ spec }: Job): boolean {
   return (spec?.parallelism ?? 1) > 1 || (spec?.completions ?? 1) > 1;
 }
 
-function statusOf({ status }: Pod, container: string): ContainerStatus | undefined {
-  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
-  const all = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
-  return all.find(({ name }) => name === container);
+function statusOf(pod: Pod, container: string): ContainerStatus | undefined {
+  return allStatuses(pod).find(({ name }) => name === container);
 }
 
 function restartPolicyOf({ spec }: Pod, container: string): string | undefined {

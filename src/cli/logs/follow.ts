@@ -1,11 +1,14 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import type { Reflector } from "../../runtime/reflector.ts";
+import { unlessAborted } from "../../kube/abort.ts";
+import { Slots } from "../../kube/limits.ts";
+import type { Selection } from "../../kube/list.ts";
+import { jobs } from "../../kube/resources.ts";
 import { isFinished } from "../../whole/jobs/kind.ts";
 import { fanOut } from "../multicluster/fan-out.ts";
 import { asksForSeveralPods } from "./containers.ts";
-import { FollowedCluster, StreamSlots } from "./followed-cluster.ts";
+import { FollowedCluster } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
-import { isRunOf, type LogSource, openOrTell, type PodSelection, placesOf, reflectorOfJob } from "./sources.ts";
+import { isRunOf, type LogSource, named, openOrTell, placesOf, watched } from "./sources.ts";
 
 export interface FollowLogsOptions extends LogOptions {
   readonly maxStreams: number;
@@ -19,28 +22,22 @@ export interface FollowContext extends LogOutput {
 
 /** Prints the logs of a Job in all its clusters as they grow, until the Job is over and they are all read. */
 export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, context: FollowContext): Promise<void> {
-  const { host, open, gaps, printer, signal, clock } = context;
-  const { namespace = "", name, uid } = job.metadata;
+  const { host, open, gaps, signal } = context;
+  const { namespace, name } = job.metadata;
   const over = Promise.withResolvers<void>();
-  const places = new StreamSlots(options.maxStreams);
-  const podUids = new Set<string>();
-  printer.isPrefixed = asksForSeveralPods(job);
-  const onPod = (podUid: string): void => {
-    podUids.add(podUid);
-    if (podUids.size > 1) printer.isPrefixed = true;
-  };
+  const streams = new Slots(options.maxStreams);
+  context.printer.isPrefixed = asksForSeveralPods(job);
   const clusters = new Map<string, Promise<FollowedCluster | undefined>>();
   const begin = async (place: string): Promise<FollowedCluster | undefined> => {
     const source = await openOrTell(place, open, gaps);
-    if (source === undefined) return undefined;
-    const cluster = new FollowedCluster(source, job, options, { ...context, places, onPod });
-    void cluster.start();
+    const cluster = source && new FollowedCluster(source, job, options, { ...context, streams });
+    void cluster?.start();
     return cluster;
   };
-  const see = (seen: Stored<Job>): void => {
-    if (!isRunOf(seen, job)) return;
-    const found = placesOf(seen);
-    if (found.length === 0)
+  const look = (): void => {
+    const seen = watch.store.list().find((found) => isRunOf(found, job));
+    const found = seen === undefined ? [] : placesOf(seen);
+    if (seen !== undefined && found.length === 0)
       gaps.note(`Job ${namespace}/${name} has no member yet; \`legation status job/${name}\` says why`);
     for (const place of found) {
       if (clusters.has(place)) continue;
@@ -48,29 +45,15 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
       clusters.set(place, beginning);
       beginning.catch(over.reject);
     }
-    if (isFinished(seen) || seen.metadata.deletionTimestamp !== undefined) over.resolve();
+    const isGone = seen === undefined ? watch.store.synced : seen.metadata.deletionTimestamp !== undefined;
+    if (isGone || (seen !== undefined && isFinished(seen))) over.resolve();
   };
-  const watch: Reflector<Job> = reflectorOfJob(host, job, {
-    clock,
-    onEvent: ({ type, object }) => {
-      if (type !== "deleted") see(object);
-      else if (object.metadata.uid === uid) over.resolve();
-    },
-    onState: () => {
-      if (watch.failing !== undefined)
-        gaps.note(`the host does not answer, and is asked again: ${watch.failing.reason}`);
-      if (watch.store.synced && watch.store.size === 0) over.resolve();
-    },
-  });
-  const interrupted = (): void => over.reject(signal.reason);
-  signal.addEventListener("abort", interrupted, { once: true });
+  const watch = watched(host, jobs, named(job), context, look);
   try {
-    see(job);
-    watch.start();
-    await over.promise;
+    watch.whenSynced(signal).then(look, over.reject);
+    await unlessAborted(over.promise, signal);
     await Promise.all([...clusters.values()].map(async (cluster) => (await cluster)?.finish()));
   } finally {
-    signal.removeEventListener("abort", interrupted);
     await watch.stop();
     const started = await Promise.allSettled(clusters.values());
     for (const each of started) if (each.status === "fulfilled") await each.value?.stop();
@@ -78,15 +61,14 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
 }
 
 export async function followPods(
-  selection: PodSelection,
+  selection: Selection,
   sources: readonly LogSource[],
   options: FollowLogsOptions & { readonly isSingle: boolean },
   context: Omit<FollowContext, "host" | "open">,
 ): Promise<void> {
-  const places = new StreamSlots(options.maxStreams);
+  const streams = new Slots(options.maxStreams);
   context.printer.isPrefixed = !options.isSingle;
-  const all = { ...context, places, onPod: () => undefined };
-  const clusters = sources.map((source) => new FollowedCluster(source, selection, options, all));
+  const clusters = sources.map((source) => new FollowedCluster(source, selection, options, { ...context, streams }));
   try {
     void fanOut(clusters, context.clock, (cluster) => cluster.start());
     await Promise.all(clusters.map((cluster) => cluster.finish()));

@@ -93,11 +93,18 @@ export class LinePrinter {
   readonly #write: (bytes: Buffer) => void;
   /** Set once there is more than one pod. */
   isPrefixed = false;
+  readonly #podUids = new Set<string>();
   /** The log whose last line has no line break yet. */
   #unended: string | undefined;
 
   constructor(write: (bytes: Buffer) => void) {
     this.#write = write;
+  }
+
+  /** Expects lines of a pod. */
+  follow(podUid: string): void {
+    this.#podUids.add(podUid);
+    if (this.#podUids.size > 1) this.isPrefixed = true;
   }
 
   /** Prints a line or a piece of one. `log` names its log: `west/sweep-x7k2p`. */

@@ -1,14 +1,15 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { findByList, listAll } from "../../kube/list.ts";
-import { jobs, pods } from "../../kube/resources.ts";
+import { findByList, listAll, type Selection } from "../../kube/list.ts";
+import { jobs, pods, type Resource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { isMarkedWhole } from "../../whole/jobs/kind.ts";
 import { membersOfJob } from "../../whole/jobs/shares.ts";
@@ -86,35 +87,17 @@ async function withStoredCredentials(
   const own =
     `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the same ` +
     `namespace. Or have an administrator open the member to users: \`legation join ${name} --access\``;
-  let connection: Connection | undefined;
   try {
-    connection = await storedConnection(hostContext(host, session), name, cluster);
+    const connection = await storedConnection(hostContext(host, session), name, cluster);
+    if (connection !== undefined) return connection;
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     const problem = `you may not read the host's credentials for it (${error.verb} ${error.target}), which are for all of its namespaces`;
     throw new Failure("failure", { object: name, problem, remedy: own, cause: error });
   }
-  if (connection !== undefined) return connection;
-  if (cluster?.spec.agent !== undefined) {
-    throw new Failure("failure", { object: name, problem: "only its agent reaches it, and you do not", remedy: own });
-  }
   const problem = `the host has no usable credentials for it, such as the Secret ${SYSTEM_NAMESPACE}/${credentialsSecretName(name)}`;
-  throw new Failure("failure", {
-    object: name,
-    problem,
-    remedy: `\`legation status\` says whether it left; or ${own}`,
-  });
-}
-
-/** Returns the Job that the pods in this cluster belong to: the copy in a member. Undefined for one of another host or an earlier Job. */
-export async function findJobIn(
-  { client }: LogSource,
-  job: Stored<Job>,
-  signal: AbortSignal,
-): Promise<Stored<Job> | undefined> {
-  const { namespace = "", name } = job.metadata;
-  const found = await findByList(client, jobs, { namespace, name }, signal);
-  return found !== undefined && isRunOf(found, job) ? found : undefined;
+  const remedy = `\`legation status\` says whether it left, or is reached by its agent alone; or ${own}`;
+  throw new Failure("failure", { object: name, problem, remedy });
 }
 
 /** Reports whether a Job of some cluster is the host's Job itself or its copy. */
@@ -122,53 +105,59 @@ export function isRunOf(found: Stored<Job>, job: Stored<Job>): boolean {
   return found.metadata.uid === job.metadata.uid || standsFor(found, job);
 }
 
-export function reflectorOfJob(
-  { client }: LogSource,
-  { metadata: { namespace = "", name } }: Stored<Job>,
-  options: Pick<ReflectorOptions<Job>, "clock" | "onEvent" | "onState">,
-): Reflector<Job> {
-  const fieldSelector = `metadata.name=${name}`;
-  return new Reflector({ client, resource: jobs, namespace, fieldSelector, log: SILENT_LOG, ...options });
+/** Selects the object of this name. */
+export function named({ metadata: { namespace = "", name } }: Stored<KubeObject>): Selection {
+  return { namespace, fieldSelector: `metadata.name=${name}` };
 }
 
-export function podSelector({ spec }: Job): string {
+/** Selects the pods of a Job of the same cluster. */
+export function podsOf({ metadata: { namespace = "" }, spec }: Stored<Job>): Selection {
   const labels = Object.entries(spec?.selector?.matchLabels ?? {});
-  return labels.map(([key, value]) => `${key}=${value}`).join(",");
+  return { namespace, labelSelector: labels.map(([key, value]) => `${key}=${value}`).join(",") };
 }
 
-export function listPodsOf(source: LogSource, found: Stored<Job>, signal: AbortSignal): Promise<Stored<Pod>[]> {
-  const { namespace = "" } = found.metadata;
-  return listSelected(source, { namespace, labelSelector: podSelector(found) }, signal);
+/** Follows objects of a cluster, and tells when it does not answer. */
+export function watched<T extends KubeObject>(
+  { name, client }: LogSource,
+  resource: Resource<T>,
+  selection: Selection,
+  { clock, gaps }: { readonly clock: Clock; readonly gaps: Gaps },
+  onEvent: (event: ReflectorEvent<T>) => void,
+): Reflector<T> {
+  const onState = (): void => {
+    const { failing } = reflector;
+    if (failing !== undefined) gaps.note(`${name} does not answer, and is asked again: ${failing.reason}`);
+  };
+  const options = { client, resource, ...selection, clock, log: SILENT_LOG, onEvent, onState };
+  const reflector: Reflector<T> = new Reflector(options);
+  reflector.start();
+  return reflector;
 }
 
-/** The pods that a user wants to read: by labels, or the one of a name. */
-export interface PodSelection {
-  readonly namespace: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
+/** Lists the pods of the host's Job in one cluster. Undefined if it has no copy, or one of another host or an earlier Job. */
+export async function listPodsOf(
+  source: LogSource,
+  job: Stored<Job>,
+  signal: AbortSignal,
+): Promise<readonly Stored<Pod>[] | undefined> {
+  const { namespace = "", name } = job.metadata;
+  const found = await findByList(source.client, jobs, { namespace, name }, signal);
+  return found !== undefined && isRunOf(found, job) ? listSelected(source, podsOf(found), signal) : undefined;
 }
 
 /** Lists selected pods of one cluster, oldest first. */
 export async function listSelected(
   { client }: LogSource,
-  selection: PodSelection,
+  selection: Selection,
   signal: AbortSignal,
-): Promise<Stored<Pod>[]> {
+): Promise<readonly Stored<Pod>[]> {
   const options = { dropManagedFields: true, timeoutMs: LIST_TIMEOUT_MS, signal };
-  const listed = await listAll(client, pods, { ...selection, ...options });
-  return listed.sort((a, b) => compare(ageKey(a), ageKey(b)));
+  const age = ({ metadata }: Stored<Pod>): string => `${metadata.creationTimestamp} ${metadata.name}`;
+  return (await listAll(client, pods, { ...selection, ...options })).sort((a, b) => (age(a) < age(b) ? -1 : 1));
 }
 
 /** Returns the name of a pod's log: `west/sweep-x7k2p`. */
 export function logName({ name, isHost }: LogSource, pod: Stored<Pod>): string {
   const cluster = isHost ? (memberOf(pod) ?? name) : name;
   return `${cluster}/${pod.metadata.name}`;
-}
-
-function ageKey({ metadata }: Stored<Pod>): string {
-  return `${metadata.creationTimestamp} ${metadata.name}`;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : 1;
 }

@@ -1,7 +1,5 @@
 import { z } from "zod";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../../api/access.ts";
-import type { Cluster } from "../../api/cluster.ts";
-import type { Stored } from "../../api/kubernetes.ts";
 import { parseLabelSelector, type Selector, selectorMatches } from "../../api/label-selector.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
@@ -13,9 +11,8 @@ import { WHOLE_TYPES } from "../../whole/types.ts";
 import { Failure } from "../shared/failure.ts";
 import { hiddenLine, ofViewers } from "../shared/hidden.ts";
 import { memberName } from "../shared/input.ts";
-import { findClusters, listClusters, OF_PROXIES, readable } from "../shared/reading.ts";
+import { listClusters, OF_PROXIES, readable } from "../shared/reading.ts";
 import type { ClusterChoice, ReadingClient, Session } from "../shared/session.ts";
-import { didYouMean } from "../shared/suggestion.ts";
 
 /** The name that stands for the host among the clusters to read. */
 export const HOST = "host";
@@ -52,30 +49,14 @@ interface OpenOptions {
 /** Opens the wanted clusters, all members by default. Rejects with `Failure` if there are none, or no way to members. */
 export async function openClusters(
   host: ClusterClient,
-  wanted: WantedClusters | undefined,
+  wanted: WantedClusters = { names: [ALL_MEMBERS] },
   { choice, session, namespace }: OpenOptions,
 ): Promise<readonly ReadCluster[]> {
-  const names = await namesOf(host, wanted ?? { names: [ALL_MEMBERS] }, { session, namespace });
-  if (wanted !== undefined && "names" in wanted) await noteMisspelled(host, wanted.names, session);
+  const names = await namesOf(host, wanted, { session, namespace });
   if (names.some((name) => name !== HOST)) await requireAccess(host, session.signal);
   return Promise.all(
     names.map(async (name) => ({ name, client: await session.openReading(choice, name === HOST ? undefined : name) })),
   );
-}
-
-/** Tells which member a name that has not joined may mean. Users who may not list Clusters are told nothing. */
-async function noteMisspelled(
-  host: ClusterClient,
-  names: readonly string[],
-  { signal, terminal }: Pick<Session, "signal" | "terminal">,
-): Promise<void> {
-  const wanted = names.filter((name) => name !== HOST && name !== ALL_MEMBERS);
-  const found = wanted.length === 0 ? undefined : await readable(findClusters(host, signal));
-  const joined = (found ?? []).map(({ metadata }) => metadata.name);
-  for (const name of wanted) {
-    const meant = joined.includes(name) ? undefined : didYouMean(name, joined);
-    if (meant !== undefined) terminal.progress(`${name} has not joined: ${meant}`);
-  }
 }
 
 /** Returns the names of the wanted clusters in order. Without rights on Clusters, `*` is members with something of the namespace. */
@@ -84,38 +65,27 @@ async function namesOf(
   wanted: WantedClusters,
   { namespace, session: { signal, terminal } }: Omit<OpenOptions, "choice">,
 ): Promise<readonly string[]> {
-  if ("names" in wanted && !wanted.names.includes(ALL_MEMBERS)) return inOrder(wanted.names);
+  const { names = [], selector }: { readonly names?: readonly string[]; readonly selector?: Selector } = wanted;
+  if (selector === undefined && !names.includes(ALL_MEMBERS)) return inOrder(names);
+  let members: readonly string[];
   try {
     const joined = await listClusters(host, signal);
-    return "names" in wanted ? withMembers(wanted.names, joined.map(nameOf), host) : selected(wanted.selector, joined);
+    const chosen = joined.filter(({ metadata: { labels = {} } }) => selectorMatches(selector ?? [], labels));
+    members = chosen.map(({ metadata }) => metadata.name);
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    const known = inOrder(await membersWith(host, namespace, signal));
-    if (!("names" in wanted) || known.length === 0) throw mayNotList(error, known, namespace);
+    members = await membersWith(host, namespace, signal);
+    if (selector !== undefined || members.length === 0) throw mayNotList(error, inOrder(members), namespace);
     terminal.progress(`${hiddenLine([ofViewers(`members without pods or whole Jobs of namespace ${namespace}`)])}`);
-    return withMembers(wanted.names, known, host);
   }
-}
-
-function nameOf({ metadata }: Stored<Cluster>): string {
-  return metadata.name;
-}
-
-function withMembers(names: readonly string[], members: readonly string[], host: ClusterClient): readonly string[] {
   const all = inOrder([...names.filter((name) => name !== ALL_MEMBERS), ...members]);
   if (all.length > 0) return all;
-  const problem = "no member has joined";
-  throw new Failure("refused", { object: host.cluster, problem, remedy: "see `legation join --help`" });
-}
-
-function selected(selector: Selector, joined: readonly Stored<Cluster>[]): readonly string[] {
-  const chosen = joined.filter(({ metadata: { labels = {} } }) => selectorMatches(selector, labels));
-  if (chosen.length > 0) return inOrder(chosen.map(nameOf));
-  throw new Failure("refused", {
-    object: "--clusters",
-    problem: "no Cluster has such labels",
-    remedy: "`kubectl get clusters.legation.dev --show-labels` shows those that they have",
-  });
+  if (selector === undefined) {
+    const remedy = "see `legation join --help`";
+    throw new Failure("refused", { object: host.cluster, problem: "no member has joined", remedy });
+  }
+  const remedy = "`kubectl get clusters.legation.dev --show-labels` shows those that they have";
+  throw new Failure("refused", { object: "--clusters", problem: "no Cluster has such labels", remedy });
 }
 
 function mayNotList(error: KubeError, known: readonly string[], namespace: string): Failure {
@@ -150,20 +120,14 @@ function inOrder(names: readonly string[]): readonly string[] {
 /** Rejects with `Failure` if the host's API server does not lead to members. */
 async function requireAccess(host: ClusterClient, signal: AbortSignal): Promise<void> {
   try {
-    await host.raw({ method: "GET", path: `/apis/${ACCESS_GROUP}/${ACCESS_VERSION}`, signal });
-  } catch (error) {
-    if (!isKubeError(error) || signal.aborted) throw error;
     // A host may keep discovery from its users; each member's own answer says the rest.
-    if (error.code === "Forbidden") return;
-    const isAbsent = error.code === "NotFound";
-    throw new Failure(isAbsent ? "refused" : "failure", {
+    await readable(host.raw({ method: "GET", path: `/apis/${ACCESS_GROUP}/${ACCESS_VERSION}`, signal }));
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
+    throw new Failure("refused", {
       object: host.cluster,
-      problem: isAbsent
-        ? `it does not serve ${ACCESS_GROUP}, by which members are reached`
-        : `${ACCESS_GROUP}, by which members are reached, does not answer: ${error.detail}`,
-      remedy: isAbsent
-        ? "an administrator installs it: `legation install --access`"
-        : "`kubectl get apiservice v1.access.legation.dev -o yaml` says why",
+      problem: `it does not serve ${ACCESS_GROUP}, by which members are reached`,
+      remedy: "an administrator installs it: `legation install --access`",
       cause: error,
     });
   }

@@ -1,10 +1,10 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { noAnswer } from "../../api/wording.ts";
-import { isKubeError, type KubeError } from "../../kube/errors.ts";
-import { PAGE_SIZE } from "../../kube/list.ts";
+import { ignoring, isKubeError, type KubeError } from "../../kube/errors.ts";
+import { PAGE_SIZE, selectionOf } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
-import type { TablePage, TableRow } from "../../kube/tables.ts";
-import { readServed, type ServedType } from "../shared/discovery.ts";
+import type { TablePage } from "../../kube/tables.ts";
+import { readServed } from "../shared/discovery.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { hiddenLine } from "../shared/hidden.ts";
 import { didYouMean } from "../shared/suggestion.ts";
@@ -40,7 +40,7 @@ export interface ClusterAnswer {
   readonly lists: readonly StartedList[];
   /** Objects that were asked for by name and are not there: `pods "web-0"`. */
   readonly missing: readonly string[];
-  readonly failure?: KubeError;
+  readonly failure?: KubeError | undefined;
 }
 
 /** Formats an object as in `ClusterAnswer.missing`. */
@@ -57,42 +57,36 @@ export async function startReading(
   const { name, client } = cluster;
   const deadline = AbortSignal.timeout(request.timeoutMs);
   const options = { signal: AbortSignal.any([signal, deadline]), timeoutMs: request.timeoutMs };
-  const tell = (error: KubeError, what?: string): void => {
-    signal.throwIfAborted();
-    const detail = deadline.aborted ? noAnswer(request.timeoutMs) : error.detail;
-    gaps.add(name, what === undefined ? detail : `${what}: ${detail}`);
-  };
-  let served: readonly ServedType[];
-  try {
-    const { types } = await readServed(client, options);
-    served = types.filter(({ verbs }) => verbs.includes("list") || verbs.includes("get"));
-  } catch (error) {
-    if (!isKubeError(error)) throw error;
-    tell(error);
-    return { cluster, lists: [], missing: [], failure: error };
-  }
-  const wanted = request.queries.flatMap(({ word, names }) => {
-    const types = typesNamed(served, word);
-    if (types.length === 0) {
-      gaps.add(name, `has no resource type ${JSON.stringify(word)}`, didYouMean(word, namesOfTypes(served)));
-    }
-    return types.map(({ resource }) => ({ resource, names }));
-  });
-  const missing: string[] = [];
   let failure: KubeError | undefined;
-  const lists = wanted.map(async ({ resource, names }): Promise<StartedList | undefined> => {
+  const orTell = async <T>(reading: Promise<T>, what = ""): Promise<T | undefined> => {
     try {
-      if (names.length > 0) return await readNamed(cluster, resource, names, { request, options, missing });
-      return await startList(cluster, resource, request, { gaps, signal, options });
+      return await reading;
     } catch (error) {
       if (!isKubeError(error)) throw error;
-      tell(error, kindName(resource));
+      signal.throwIfAborted();
+      gaps.add(name, what + (deadline.aborted ? noAnswer(request.timeoutMs) : error.detail));
       failure = error;
       return undefined;
     }
+  };
+  const missing: string[] = [];
+  const served = await orTell(readServed(client, options));
+  const types = served?.types.filter(({ verbs }) => verbs.includes("list") || verbs.includes("get")) ?? [];
+  const reading = (served === undefined ? [] : request.queries).flatMap(({ word, names }) => {
+    const found = typesNamed(types, word);
+    if (found.length === 0) {
+      gaps.add(name, `has no resource type ${JSON.stringify(word)}`, didYouMean(word, namesOfTypes(types)));
+    }
+    return found.map(({ resource }) => {
+      const list =
+        names.length > 0
+          ? readNamed(cluster, resource, names, { request, options, missing })
+          : startList(cluster, resource, request, { gaps, signal, options });
+      return orTell(list, `${kindName(resource)}: `);
+    });
   });
-  const started = (await Promise.all(lists)).filter((list) => list !== undefined);
-  return { cluster, lists: started, missing, ...(failure === undefined ? {} : { failure }) };
+  const lists = (await Promise.all(reading)).filter((list) => list !== undefined);
+  return { cluster, lists, missing, failure };
 }
 
 /** Reads the first page, of the account's own namespace where it may not list all. Rejects with KubeError. */
@@ -127,18 +121,12 @@ interface PageOptions {
 export function readPage(
   { client }: ReadCluster,
   resource: Resource<KubeObject>,
-  { namespace, labelSelector, fieldSelector, includeObject }: ReadRequest,
+  request: ReadRequest,
   options: PageOptions,
 ): Promise<TablePage> {
-  return client.listTable(resource, {
-    limit: PAGE_SIZE,
-    includeObject,
-    dropManagedFields: true,
-    namespace,
-    labelSelector,
-    fieldSelector,
-    ...options,
-  });
+  const { includeObject } = request;
+  const more = { limit: PAGE_SIZE, includeObject, dropManagedFields: true, ...options };
+  return client.listTable(resource, { ...selectionOf(request), ...more });
 }
 
 /** Yields the page and those that follow it. One page is read in advance. */
@@ -149,19 +137,15 @@ export async function* pagesAfter(
   { request, signal }: { readonly request: ReadRequest; readonly signal: AbortSignal },
 ): AsyncGenerator<TablePage> {
   let page = first;
-  for (;;) {
-    const token = page.continue;
-    if (token === undefined) {
-      yield page;
-      return;
-    }
-    const options = { signal, timeoutMs: request.timeoutMs, continue: token };
+  while (page.continue !== undefined) {
+    const options = { signal, timeoutMs: request.timeoutMs, continue: page.continue };
     const following = readPage(cluster, resource, request, options);
     // Awaited after the present page, which may take long to print.
     following.catch(() => undefined);
     yield page;
     page = await following;
   }
+  yield page;
 }
 
 async function readNamed(
@@ -173,33 +157,17 @@ async function readNamed(
   const { request, options, missing } = context;
   const { namespace, includeObject } = request;
   const place = namespace === undefined || !resource.namespaced ? {} : { namespace };
-  const found = await Promise.all(
-    names.map(async (name): Promise<TablePage | undefined> => {
-      try {
-        return await client.listTable(resource, {
-          name,
-          ...place,
-          includeObject,
-          dropManagedFields: true,
-          ...options,
-        });
-      } catch (error) {
-        if (!isKubeError(error, "NotFound")) throw error;
-        missing.push(namedObject(resource, name));
-        return undefined;
-      }
-    }),
-  );
-  const tables = found.filter((table) => table !== undefined);
-  const rows: TableRow[] = tables.flatMap((table) => table.rows);
+  const reading = names.map(async (name) => {
+    const asked = { name, ...place, includeObject, dropManagedFields: true, ...options };
+    const found = await ignoring(client.listTable(resource, asked), "NotFound");
+    if (found === undefined) missing.push(namedObject(resource, name));
+    return found;
+  });
+  const tables = (await Promise.all(reading)).filter((table) => table !== undefined);
+  const rows = tables.flatMap((table) => table.rows);
   const first: TablePage = { columns: tables[0]?.columns ?? [], rows, resourceVersion: "" };
-  return {
-    cluster,
-    resource,
-    request,
-    first,
-    pages: async function* () {
-      yield first;
-    },
+  const pages = async function* (): AsyncGenerator<TablePage> {
+    yield first;
   };
+  return { cluster, resource, request, first, pages };
 }

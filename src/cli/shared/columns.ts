@@ -5,13 +5,13 @@ import { textWidth } from "./text-width.ts";
 export const LEAST_TEXT = 20;
 const LEAST_COLUMN = 4;
 
-export interface TableRoom {
+interface TableRoom {
   readonly width: number;
   readonly gap: number;
 }
 
-export function totalWidth(widths: readonly number[], gap: number): number {
-  return widths.reduce((sum, each) => sum + each, 0) + gap * Math.max(0, widths.length - 1);
+export function fits(widths: readonly number[], { width, gap }: TableRoom): boolean {
+  return widths.reduce((sum, each) => sum + each + gap, -gap) <= width;
 }
 
 /** Returns the columns that fit into the terminal in full, by index. Those of `optional` go first, the least important first. */
@@ -20,7 +20,7 @@ export function keptColumns(widths: readonly number[], optional: readonly number
   for (const column of optional) {
     const own = kept.map((each) => widths[each] ?? 0);
     const isText = (own.at(-1) ?? 0) > LEAST_TEXT;
-    if (totalWidth(isText ? own.slice(0, -1) : own, room.gap) <= room.width) break;
+    if (fits(isText ? own.slice(0, -1) : own, room)) break;
     kept = kept.filter((each) => each !== column);
   }
   return kept;
@@ -36,15 +36,13 @@ export function omissionNote(titles: readonly string[], width: number): string[]
 /** Returns the widths of columns in a terminal. The widest give way first, then names and titles. */
 export function fittedWidths(wanted: readonly number[], titles: readonly number[], room: TableRoom): number[] {
   const fitted = [...wanted];
-  const [name = 0] = wanted;
-  const least = fitted.map((_, column) => Math.max(LEAST_COLUMN, titles[column] ?? 0));
-  const phases = [least.with(0, name), least, fitted.map(() => LEAST_COLUMN)];
-  for (const limits of phases) {
-    while (totalWidth(fitted, room.gap) > room.width) {
+  const least = titles.map((title) => Math.max(LEAST_COLUMN, title));
+  const keepingNames = least.map((each, column) => (column === 0 ? (wanted[0] ?? 0) : each));
+  for (const limits of [keepingNames, least, least.map(() => LEAST_COLUMN)]) {
+    while (!fits(fitted, room)) {
       const spare = fitted.map((each, column) => each - (limits[column] ?? 0));
-      const most = Math.max(0, ...spare);
-      if (most === 0) break;
-      const column = spare.indexOf(most);
+      const column = spare.indexOf(Math.max(1, ...spare));
+      if (column === -1) break;
       fitted[column] = (fitted[column] ?? 0) - 1;
     }
   }

@@ -70,41 +70,35 @@ export async function readDocuments(
       objects.push(...parseDocuments(await textOf(addAbortSignal(signal, stdin)), "standard input"));
       continue;
     }
-    for (const file of await filesOf(path)) {
-      objects.push(...parseDocuments(await fromDisk(file, readFile(file, "utf8")), file));
-    }
+    for (const [file, text] of await readTexts(path)) objects.push(...parseDocuments(text, file));
   }
   return objects;
 }
 
-async function filesOf(path: string): Promise<string[]> {
-  if (/^https?:\/\//.test(path)) {
+/** Reads a file, or those of a folder. Rejects with `Failure`. */
+async function readTexts(path: string): Promise<readonly (readonly [file: string, text: string])[]> {
+  try {
+    const isFolder = (await stat(path)).isDirectory();
+    const names = isFolder ? (await readdir(path)).filter((name) => EXTENSION.test(name)).sort() : [];
+    const files = isFolder ? names.map((name) => join(path, name)) : [path];
+    if (files.length > 0) return await Promise.all(files.map(async (file) => [file, await readFile(file, "utf8")]));
+  } catch (cause) {
+    const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+    const isUrl = /^https?:\/\//.test(path);
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const problem = isMissing ? "there is no such file or folder" : message;
     throw new Failure("failure", {
       object: path,
-      problem: "is not on this machine, and is not fetched",
-      remedy: `write curl -sL ${path} | legation plan -f -`,
+      problem: isUrl ? "is not on this machine, and is not fetched" : problem,
+      remedy: isUrl ? `write curl -sL ${path} | legation plan -f -` : undefined,
+      cause,
     });
   }
-  if (!(await fromDisk(path, stat(path))).isDirectory()) return [path];
-  const names = (await fromDisk(path, readdir(path))).filter((name) => EXTENSION.test(name)).sort();
-  if (names.length > 0) return names.map((name) => join(path, name));
   throw new Failure("failure", {
     object: path,
     problem: "the folder has no *.yaml, *.yml or *.json",
     remedy: "give a folder that has some, or the files themselves; folders inside a folder are not looked into",
   });
-}
-
-/** Waits for a read from the disk. Rejects with `Failure`. */
-async function fromDisk<T>(path: string, reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
-    const problem = isMissing ? "there is no such file or folder" : message;
-    throw new Failure("failure", { object: path, problem, cause });
-  }
 }
 
 // YAML 1.2 writes octal numbers so, and Go's parser of numbers takes them (strconv.ParseInt with base 0).

@@ -74,17 +74,20 @@ export const duration: z.ZodType<number, string> = readText((text) => {
   return value > 0 ? value : undefined;
 }, "is not a duration; write e.g. 90s, 2m or 1h");
 
+const SWITCHED: Readonly<Record<string, boolean>> = {
+  true: true,
+  1: true,
+  yes: true,
+  false: false,
+  0: false,
+  no: false,
+};
+
 /** Parses a switch: a flag (true) or an environment variable. */
-export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
-  .union([z.boolean(), z.string()])
-  .optional()
-  .transform((value, context) => {
-    if (value === undefined || value === false) return false;
-    if (value === true || ["true", "1", "yes"].includes(value.toLowerCase())) return true;
-    if (["false", "0", "no"].includes(value.toLowerCase())) return false;
-    context.addIssue(`${JSON.stringify(value)} is neither true nor false; write true or false`);
-    return z.NEVER;
-  });
+export const toggle: z.ZodType<boolean, unknown> = z.preprocess(
+  (value) => (typeof value === "string" ? (SWITCHED[value.toLowerCase()] ?? value) : (value ?? false)),
+  z.boolean({ error: ({ input }) => `${JSON.stringify(input)} is neither true nor false; write true or false` }),
+);
 
 /** Reports whether the user wants stack traces. Ignores an invalid value, whose own error must not hide this one. */
 export function isVerbose(program: Command, env: Environment): boolean {

@@ -52,13 +52,8 @@ export async function withParts(
   own: readonly Manifest[],
   parts: { readonly access: boolean; readonly relay: boolean; readonly mcs: boolean },
 ): Promise<readonly Manifest[]> {
-  const { access, relay, mcs } = parts;
-  return [
-    ...own,
-    ...(access ? await shippedManifests("access") : []),
-    ...(relay ? await shippedManifests("relay") : []),
-    ...(mcs ? await shippedManifests("mcs") : []),
-  ];
+  const folders = (["access", "relay", "mcs"] as const).filter((part) => parts[part]);
+  return [...own, ...(await Promise.all(folders.map(shippedManifests))).flat()];
 }
 
 /** Returns the objects of a YAML text without its empty documents. */

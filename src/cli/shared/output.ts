@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import { z } from "zod";
-import { fittedWidths, keptColumns, LEAST_TEXT, omissionNote, totalWidth } from "./columns.ts";
+import { fits, fittedWidths, keptColumns, LEAST_TEXT, omissionNote } from "./columns.ts";
 import type { Terminal } from "./terminal.ts";
 import { fitted, padded, shortened, textWidth, wrapped } from "./text-width.ts";
 
@@ -49,51 +49,53 @@ export function table(
   optional: readonly string[] = [],
 ): string {
   const room = { width, gap: GAP.length };
-  const natural = header.map((_, column) => Math.max(...[header, ...rows].map((row) => textWidth(row[column] ?? ""))));
-  const kept = keptColumns(
-    natural,
-    optional.map((title) => header.indexOf(title)),
-    room,
-  );
-  if (kept.length < header.length) {
-    const of = (row: readonly string[]): string[] => kept.map((column) => row[column] ?? "");
-    const omitted = header.filter((_, column) => !kept.includes(column));
-    return [table(of(header), rows.map(of), width), ...omissionNote(omitted, width)].join("\n");
-  }
-  const text = natural.at(-1) ?? 0;
-  const before = natural.slice(0, -1);
-  const rest = width - totalWidth(before, room.gap) - room.gap;
-  const isBelow = text > LEAST_TEXT && rest < LEAST_TEXT;
-  const wanted = isBelow ? before : [...before, Math.max(Math.min(text, LEAST_TEXT), Math.min(text, rest))];
-  const widths = fittedWidths(wanted, header.map(textWidth), room);
-  return [header, ...rows]
-    .flatMap((row) => (isBelow ? linesBelow(row, widths, width) : cellLines(row, widths)))
-    .map((line) => shortened(line, width))
-    .join("\n");
+  const all = [header, ...rows];
+  const natural = header.map((_, column) => Math.max(...all.map((row) => textWidth(row[column] ?? ""))));
+  const indexes = optional.map((title) => header.indexOf(title));
+  const kept = keptColumns(natural, indexes, room);
+  const before = kept.slice(0, -1).map((column) => natural[column] ?? 0);
+  const text = natural[kept.at(-1) ?? 0] ?? 0;
+  const isBelow = text > LEAST_TEXT && !fits([...before, LEAST_TEXT], room);
+  const rest = width - before.reduce((sum, each) => sum + each + room.gap, 0);
+  const wanted = isBelow ? before : [...before, Math.min(text, Math.max(LEAST_TEXT, rest))];
+  const titles = wanted.map((_, column) => textWidth(header[kept[column] ?? 0] ?? ""));
+  const widths = fittedWidths(wanted, titles, room);
+  const lines = all.flatMap((row) => {
+    const cells = kept.map((column) => row[column] ?? "");
+    const lead = widths
+      .slice(0, before.length)
+      .map((each, column) => padded(shortened(cells[column] ?? "", each), each));
+    const most = isBelow ? width - BELOW_INDENT.length : (widths.at(-1) ?? 0);
+    const [first = "", ...more] = wrapped(cells.at(-1) ?? "", Math.max(1, most));
+    if (isBelow) return [lead.join(GAP), ...[first, ...more].map((each) => BELOW_INDENT + each)].filter(hasText);
+    const indent = lead.map((cell) => " ".repeat(textWidth(cell)));
+    return [[...lead, first].join(GAP), ...more.map((each) => [...indent, each].join(GAP))];
+  });
+  const omitted = header.filter((_, column) => !kept.includes(column));
+  return [...lines.map((line) => shortened(line.trimEnd(), width)), ...omissionNote(omitted, width)].join("\n");
 }
 
-/** Returns the lines of one row: the last column may take several. */
-function cellLines(row: readonly string[], widths: readonly number[]): string[] {
-  const last = widths.length - 1;
-  const [first = "", ...rest] = wrapped(row[last] ?? "", Math.max(1, widths[last] ?? 0));
-  return [
-    aligned([...row.slice(0, last), first], widths),
-    ...rest.map((line) => aligned([...row.slice(0, last).map(() => ""), line], widths)),
-  ];
+function hasText(line: string): boolean {
+  return line.trim() !== "";
 }
 
-/** Returns the lines of one row with its last column beneath it. */
-function linesBelow(row: readonly string[], widths: readonly number[], width: number): string[] {
-  const text = wrapped(row[widths.length] ?? "", Math.max(1, width - BELOW_INDENT.length));
-  const lines = [aligned(row.slice(0, widths.length), widths), ...text.map((each) => BELOW_INDENT + each)];
-  return lines.filter((line) => line.trim() !== "");
+/** The columns of a table: by each title, what a row has there. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => string>>;
+
+/** Formats rows as `table` does. Undefined without rows. */
+export function tableOf<Row>(
+  rows: readonly Row[],
+  columns: Columns<Row>,
+  width: number,
+  optional: readonly string[] = [],
+): string | undefined {
+  const cells = rows.map((row) => Object.values(columns).map((cell) => cell(row)));
+  return rows.length === 0 ? undefined : table(Object.keys(columns), cells, width, optional);
 }
 
-function aligned(cells: readonly string[], widths: readonly number[]): string {
-  return cells
-    .map((cell, column) => padded(shortened(cell, widths[column] ?? 0), widths[column] ?? 0))
-    .join(GAP)
-    .trimEnd();
+/** Joins the lines of a text. Those that are undefined or false are left out. */
+export function textOf(lines: readonly (string | false | undefined)[]): string {
+  return lines.filter((line) => line !== undefined && line !== false).join("\n");
 }
 
 /** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */

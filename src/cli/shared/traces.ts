@@ -1,4 +1,3 @@
-import { z } from "zod";
 import type { ClientMetrics } from "../../kube/client.ts";
 import type { Environment } from "../../kube/environment-proxy.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -7,69 +6,53 @@ import type { Traces } from "../../telemetry/traces.ts";
 import { Failure } from "./failure.ts";
 import { packageVersion } from "./package-root.ts";
 
-const SAMPLERS = ["always_on", "always_off", "traceidratio"] as const;
-
-/** An optional variable. An empty one counts as unset, as OpenTelemetry specifies. */
-const text = z
-  .string()
-  .optional()
-  .transform((value) => (value === undefined || value.trim() === "" ? undefined : value.trim()));
-const endpoint = text.refine((value) => value === undefined || isHttp(value), {
-  error: "is no address; write e.g. http://collector:4318",
-});
-const whole = (byDefault: number): z.ZodType<number, string | undefined> =>
-  text.transform((value) => Number(value ?? byDefault)).pipe(z.int({ error: "is no whole number" }).positive());
-
 // Legation starts every trace itself, so a sampler is the same with and without `parentbased_`.
-const environment = z.object({
-  OTEL_TRACES_EXPORTER: text
-    .transform((value) => value ?? "otlp")
-    .pipe(z.literal("otlp", { error: "only otlp and none are known" })),
-  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint,
-  OTEL_TRACES_SAMPLER: text
-    .transform((value) => value?.replace(/^parentbased_/, "") ?? "always_on")
-    .pipe(
-      z.enum(SAMPLERS, {
-        error: `is no sampler that is known; write one of ${SAMPLERS.join(", ")}, or one of them after parentbased_`,
-      }),
-    ),
-  OTEL_TRACES_SAMPLER_ARG: text
-    .transform((value) => Number(value ?? 1))
-    .pipe(z.number({ error: "is no share; write a number from 0 to 1" }).min(0).max(1)),
-  OTEL_BSP_SCHEDULE_DELAY: whole(5_000),
-  OTEL_BSP_MAX_QUEUE_SIZE: whole(2_048),
-});
+const SAMPLERS = ["always_on", "always_off", "traceidratio"] as const;
 
 /** Returns the settings in OpenTelemetry's variables. Undefined without traces. Throws `Failure` for an invalid variable. */
 export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "version" | "log"> | undefined {
-  const wanted = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (wanted === undefined || wanted === "" || isSwitchedOff(env)) return undefined;
-  const { success, data, error } = environment.safeParse(env);
-  if (!success) {
-    const [issue] = error.issues;
-    const name = String(issue?.path[0]);
-    throw new Failure("usage", {
-      object: name,
-      problem: `${JSON.stringify(env[name])} ${issue?.message}`,
-      remedy: "or set OTEL_SDK_DISABLED=true to run without traces",
-    });
-  }
+  // An empty variable counts as unset, as OpenTelemetry specifies.
+  const given = (name: string): string | undefined => env[name]?.trim() || undefined;
   // The variable for traces wins over that for all signals.
   const exporter = (name: string): string | undefined =>
-    text.parse(env[`OTEL_EXPORTER_OTLP_TRACES_${name}`]) ?? text.parse(env[`OTEL_EXPORTER_OTLP_${name}`]);
-  if (exporter("PROTOCOL") === "grpc") {
-    throw new Failure("usage", {
-      object: "OTEL_EXPORTER_OTLP_PROTOCOL",
-      problem: "grpc is not spoken here",
-      remedy: "write http/json, and the collector's HTTP address, whose port is usually 4318",
-    });
+    given(`OTEL_EXPORTER_OTLP_TRACES_${name}`) ?? given(`OTEL_EXPORTER_OTLP_${name}`);
+  const isDisabled = given("OTEL_SDK_DISABLED")?.toLowerCase() === "true";
+  if (isDisabled || given("OTEL_TRACES_EXPORTER") === "none" || exporter("ENDPOINT") === undefined) return undefined;
+
+  const refused = (object: string, problem: string, remedy: string): Failure =>
+    new Failure("usage", { object, problem, remedy });
+  const read = <T>(name: string, parse: (text: string) => T | undefined, problem: string): T | undefined => {
+    const text = given(name);
+    const value = text === undefined ? undefined : parse(text);
+    if (text === undefined || value !== undefined) return value;
+    throw refused(name, `${JSON.stringify(text)} ${problem}`, "or set OTEL_SDK_DISABLED=true to run without traces");
+  };
+  const address = (text: string): string | undefined =>
+    /^https?:/i.test(text) && URL.canParse(text) ? text : undefined;
+  const whole = (text: string): number | undefined => (/^0*[1-9]\d*$/.test(text) ? Number(text) : undefined);
+  for (const name of ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]) {
+    read(name, address, "is no address; write e.g. http://collector:4318");
   }
+  read("OTEL_TRACES_EXPORTER", (text) => (text === "otlp" ? text : undefined), "only otlp and none are known");
+  if (exporter("PROTOCOL") === "grpc") {
+    const remedy = "write http/json, and the collector's HTTP address, whose port is usually 4318";
+    throw refused("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc is not spoken here", remedy);
+  }
+  const sampler = read(
+    "OTEL_TRACES_SAMPLER",
+    (text) => SAMPLERS.find((each) => each === text.replace(/^parentbased_/, "")),
+    `is no sampler that is known; write one of ${SAMPLERS.join(", ")}, or one of them after parentbased_`,
+  );
+  const ratio = read(
+    "OTEL_TRACES_SAMPLER_ARG",
+    (text) => (Number(text) >= 0 && Number(text) <= 1 ? Number(text) : undefined),
+    "is no share; write a number from 0 to 1",
+  );
   return {
-    sampler: data.OTEL_TRACES_SAMPLER,
-    ratio: data.OTEL_TRACES_SAMPLER_ARG,
-    delayMs: data.OTEL_BSP_SCHEDULE_DELAY,
-    queueSize: data.OTEL_BSP_MAX_QUEUE_SIZE,
+    sampler: sampler ?? "always_on",
+    ratio: ratio ?? 1,
+    delayMs: read("OTEL_BSP_SCHEDULE_DELAY", whole, "is no whole number") ?? 5_000,
+    queueSize: read("OTEL_BSP_MAX_QUEUE_SIZE", whole, "is no whole number") ?? 2_048,
     tls: {
       caFile: exporter("CERTIFICATE"),
       certFile: exporter("CLIENT_CERTIFICATE"),
@@ -84,15 +67,6 @@ export async function openTraces(env: Environment, service: string, log: Logger)
   if (options === undefined) return undefined;
   const { OpenTelemetryTraces } = await import("../../telemetry/opentelemetry.ts");
   return new OpenTelemetryTraces({ ...options, service, version: packageVersion(), log });
-}
-
-/** Reports whether traces are switched off. An invalid variable must not prevent that. */
-function isSwitchedOff({ OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter }: Environment): boolean {
-  return disabled?.trim().toLowerCase() === "true" || exporter?.trim() === "none";
-}
-
-function isHttp(value: string): boolean {
-  return URL.canParse(value) && ["http:", "https:"].includes(new URL(value).protocol);
 }
 
 export function tracedRequests(metrics: ClientMetrics, traces: Traces): ClientMetrics {

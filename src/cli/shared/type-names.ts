@@ -8,15 +8,12 @@ export function typesNamed(served: readonly ServedType[], word: string): readonl
   const inCategory = served.filter(({ categories }) => categories.includes(wanted));
   if (inCategory.length > 0) return oncePerGroup(inCategory);
   const [name = "", ...rest] = wanted.split(".");
-  const [version = "", ...groupAfterVersion] = rest;
+  const suffix = rest.join(".");
   const candidates = [
-    served.filter(
-      ({ resource }) =>
-        rest.length > 1 && resource.version === version && resource.group === groupAfterVersion.join("."),
-    ),
-    served.filter(({ resource }) => rest.length === 0 || resource.group === rest.join(".")),
+    served.filter(({ resource: { version, group } }) => suffix === `${version}.${group}`),
+    served.filter(({ resource: { group } }) => suffix === "" || suffix === group),
     // As kubectl does, `deployments.app` finds the group `apps`.
-    served.filter(({ resource }) => rest.length > 0 && resource.group.startsWith(rest.join("."))),
+    served.filter(({ resource: { group } }) => suffix !== "" && group.startsWith(suffix)),
   ];
   for (const among of candidates) {
     const found = among.find((type) => hasName(type, name)) ?? among.find((type) => type.shortNames.includes(name));

@@ -19,17 +19,15 @@ import { refusing, toggle, withGlobals } from "../shared/input.ts";
 import { MemberClients, memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer, readable } from "../shared/reading.ts";
-import type { Session } from "../shared/session.ts";
 import { didYouMean } from "../shared/suggestion.ts";
+import type { Terminal } from "../shared/terminal.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { followStatus } from "./follow.ts";
-import { memberText } from "./member-text.ts";
-import { membersText } from "./members-text.ts";
+import { membersText, memberText } from "./members-text.ts";
 import { namespaceText } from "./namespace-text.ts";
 import { journeyText } from "./pod-text.ts";
-import { serviceText } from "./service-text.ts";
-import { wholeJobText, wholeObjectText } from "./whole-text.ts";
+import { serviceText, wholeJobText, wholeObjectText } from "./whole-text.ts";
 import { workloadText } from "./workload-text.ts";
 
 /** `word` names a delegated type, which the host knows. */
@@ -37,6 +35,21 @@ type Target =
   | { readonly kind: "Member"; readonly name: string }
   | { readonly kind: WorkloadKind | "Service"; readonly name: string; readonly word?: never }
   | { readonly kind?: never; readonly word: string; readonly name: string };
+
+const input = withGlobals({
+  namespace: z.string().optional(),
+  allNamespaces: toggle,
+  watch: toggle,
+  type: z.string().optional(),
+  name: z.string().optional(),
+}).transform(({ type, name, ...rest }, context) => {
+  const target = targetOf(type, name, context);
+  if (rest.allNamespaces && (target !== undefined || rest.namespace !== undefined)) {
+    refusing(context)("allNamespaces", "shows all namespaces; leave it out to show one, or one object");
+  }
+  return { ...rest, target };
+});
+type StatusInput = z.output<typeof input>;
 
 export const command: Equip = equipped({
   description:
@@ -70,81 +83,76 @@ export const command: Equip = equipped({
     "status service/web -n shop": "where the pods of a Service are, and from where it reaches them",
     "status configmap/settings -n shop": "which members have an object that goes to them whole",
   },
-  input: withGlobals({
-    namespace: z.string().optional(),
-    allNamespaces: toggle,
-    watch: toggle,
-    type: z.string().optional(),
-    name: z.string().optional(),
-  }).transform(({ type, name, ...rest }, context) => {
-    const target = targetOf(type, name, context);
-    if (rest.allNamespaces && (target !== undefined || rest.namespace !== undefined)) {
-      refusing(context)("allNamespaces", "shows all namespaces; leave it out to show one, or one object");
-    }
-    return { ...rest, target };
-  }),
+  input,
   working: "reading",
   run: async (options, session) => {
-    const { client, namespace: current } = await session.connect(options, "host");
-    const { target, namespace, allNamespaces, output: format } = options;
+    const { client: host, namespace: current } = await session.connect(options, "host");
     const { terminal, signal } = session;
+    const own = { host, namespace: options.namespace ?? current };
     const throughHost: OpenMember = (name) => session.openReading(options, name);
-    const members = new MemberClients(memberOpener({ host: client, signal, throughHost }));
+    const members = new MemberClients(memberOpener({ host, signal, throughHost }));
     const open: OpenMember = (name) => members.client(name);
-    const own: OwnNamespace = { host: client, namespace: namespace ?? current, session };
     const queues = new QueueReader({ ...own, clock: realClock });
-    const readOne = (): Promise<Outcome> => {
-      if (target?.kind === "Member") return readMember(target.name, own);
-      if (target !== undefined) return readTarget(target, own, open);
-      if (allNamespaces)
-        return orOwn(
-          readPods(() => readAllNamespaces(client, signal), own),
-          own,
-          [OTHER_PODS],
-        );
-      return namespace === undefined
-        ? readMembers(own, queues)
-        : readPods(() => readNamespace(client, namespace, signal), own);
-    };
-    const read = (): Promise<Outcome> => asViewer(readOne());
-    if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
-    printOutcome(terminal, format, await read());
+    const read = (): Promise<Outcome> => asViewer(readStatus(options, { ...own, signal, terminal, open, queues }));
+    if (options.watch) await followStatus(read, { format: options.output, terminal, clock: realClock, signal });
+    printOutcome(terminal, options.output, await read());
   },
 });
 
-/** The host, and the namespace in which an account may have its only rights. */
-interface OwnNamespace {
+interface StatusContext {
   readonly host: ClusterClient;
+  /** The namespace in which an account may have its only rights. */
   readonly namespace: string;
-  readonly session: Session;
+  readonly signal: AbortSignal;
+  readonly terminal: Terminal;
+  readonly open: OpenMember;
+  readonly queues: QueueReader;
 }
 
-async function readMembers(own: OwnNamespace, queues: QueueReader): Promise<Outcome> {
-  const { host, namespace, session } = own;
-  const read = readHostOverview(host, { namespace, queues }, session.signal).then((document) => {
-    return { document, text: membersText(document, Date.now(), session.terminal) };
-  });
-  return orOwn(read, own, [ofViewers("the members and their state"), OTHER_PODS]);
+async function readStatus(
+  { target, namespace: given, allNamespaces }: StatusInput,
+  context: StatusContext,
+): Promise<Outcome> {
+  const { host, namespace, signal, terminal, open, queues } = context;
+  const told = async <T>(
+    reading: Promise<T>,
+    text: (document: T, now: number, terminal: Terminal) => string,
+  ): Promise<Outcome> => {
+    const document = await reading;
+    return { document, text: text(document, Date.now(), terminal) };
+  };
+  if (target === undefined) {
+    if (allNamespaces) return orOwn(podsOutcome(readAllNamespaces(host, signal), terminal), context, [OTHER_PODS]);
+    if (given !== undefined) return podsOutcome(readNamespace(host, given, signal), terminal);
+    const overview = told(readHostOverview(host, { namespace, queues }, signal), membersText);
+    return orOwn(overview, context, [ofViewers("the members and their state"), OTHER_PODS]);
+  }
+  const { name, kind } = target;
+  if (kind === "Member") {
+    const member = told(readMemberDetail(host, { name, namespace }, signal), memberText);
+    return orOwn(member, context, [ofViewers("the member and its state"), OTHER_PODS], name);
+  }
+  if (kind === undefined) return told(readWholeObject(host, { ...target, namespace }, signal), wholeObjectText);
+  if (kind === "Service") return told(readService(host, { namespace, name }, signal), serviceText);
+  if (kind === "Pod") {
+    const { journey } = await readJourney(host, { name, namespace }, { open, signal });
+    return { document: journey, text: journeyText(journey, terminal) };
+  }
+  return told(readWorkload(host, { kind, name, namespace }, signal), (document, now) =>
+    "whole" in document ? wholeJobText(document, terminal) : workloadText(document, now, terminal),
+  );
 }
 
-async function readMember(name: string, own: OwnNamespace): Promise<Outcome> {
-  const { host, namespace, session } = own;
-  const read = readMemberDetail(host, { name, namespace }, session.signal).then((document) => {
-    return { document, text: memberText(document, Date.now(), session.terminal) };
-  });
-  return orOwn(read, own, [ofViewers("the member and its state"), OTHER_PODS], name);
-}
-
-async function readPods(read: () => Promise<NamespaceStatus>, { session }: OwnNamespace): Promise<Outcome> {
-  const status = await read();
+async function podsOutcome(reading: Promise<NamespaceStatus>, terminal: Terminal): Promise<Outcome> {
+  const status = await reading;
   const document = { ...status, hidden: status.hidden.map(({ what }) => what) };
-  return { document, text: namespaceText(status, Date.now(), session.terminal) };
+  return { document, text: namespaceText(status, Date.now(), terminal) };
 }
 
 /** Resolves to the outcome or, where the account may not read it, to what its own namespace has in the members, or in one. */
 async function orOwn(
   reading: Promise<Outcome>,
-  own: OwnNamespace,
+  { host, namespace, signal, terminal }: StatusContext,
   hidden: readonly Hidden[],
   member?: string,
 ): Promise<Outcome> {
@@ -152,43 +160,17 @@ async function orOwn(
     return await reading;
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    const seen = await readable(readNamespace(own.host, own.namespace, own.session.signal));
+    const seen = await readable(readNamespace(host, namespace, signal));
     // The role for all members is the remedy for an account without any right.
     if (seen === undefined) throw error;
     const status = { ...(member === undefined ? seen : inMember(seen, member)), hidden: [...seen.hidden, ...hidden] };
-    return readPods(async () => status, own);
+    return podsOutcome(Promise.resolve(status), terminal);
   }
 }
 
-async function readTarget(
-  target: Exclude<Target, { readonly kind: "Member" }>,
-  { host, namespace, session: { signal, terminal } }: OwnNamespace,
-  open: OpenMember,
-): Promise<Outcome> {
-  const { name } = target;
-  if (target.word !== undefined) {
-    const document = await readWholeObject(host, { ...target, namespace }, signal);
-    return { document, text: wholeObjectText(document, Date.now(), terminal) };
-  }
-  const { kind } = target;
-  if (kind === "Pod") {
-    const { journey: document } = await readJourney(host, { name, namespace }, { open, signal });
-    return { document, text: journeyText(document, terminal) };
-  }
-  if (kind === "Service") {
-    const document = await readService(host, { namespace, name }, signal);
-    return { document, text: serviceText(document, Date.now(), terminal) };
-  }
-  const document = await readWorkload(host, { kind, name, namespace }, signal);
-  return {
-    document,
-    text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, Date.now(), terminal),
-  };
-}
-
-const MEMBER_WORDS: readonly string[] = ["member", "members", "cluster", "clusters"];
-const NODE_WORDS: readonly string[] = ["node", "nodes", "no"];
-const NAMESPACE_WORDS: readonly string[] = ["namespace", "namespaces", "ns"];
+const MEMBER_WORDS = ["member", "members", "cluster", "clusters"];
+const NODE_WORDS = ["node", "nodes", "no"];
+const NAMESPACE_WORDS = ["namespace", "namespaces", "ns"];
 
 /** Reads `pod web-0`, `pod/web-0`, or the name of a member. Undefined when neither is given. */
 function targetOf(type: string | undefined, second: string | undefined, context: z.RefinementCtx): Target | undefined {
@@ -196,16 +178,17 @@ function targetOf(type: string | undefined, second: string | undefined, context:
   const refuse = refusing(context);
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
   const name = first ?? second;
-  const kind = subjectOf(word);
   const lower = word.toLowerCase();
-  const isMember = MEMBER_WORDS.includes(lower);
   const isNode = NODE_WORDS.includes(lower);
+  const kind = MEMBER_WORDS.includes(lower) ? "Member" : subjectOf(word);
   if (first !== undefined && second !== undefined) {
     return refuse("name", `${JSON.stringify(second)} is a second name; write one`);
   }
-  if (name === undefined && (kind !== undefined || isMember || isNode)) {
-    const example = isMember ? "member west" : isNode ? "node legation-west" : `${word} web`;
-    return refuse("name", `is missing; write e.g. \`legation status ${example}\``);
+  if (name === undefined && (kind !== undefined || isNode)) {
+    return refuse(
+      "name",
+      `is missing; write e.g. \`legation status ${word} ${isNode ? virtualNodeName("west") : "web"}\``,
+    );
   }
   if (name === undefined) {
     const meant = didYouMean(word, SUBJECT_NAMES);
@@ -217,16 +200,10 @@ function targetOf(type: string | undefined, second: string | undefined, context:
       `${JSON.stringify(type)} is nothing that it shows; ${meant === undefined ? "" : `${meant} Or `}write member/NAME, or ${known} or a delegated type with a name: e.g. \`legation status deployment/web\``,
     );
   }
-  if (isMember) return { kind: "Member", name };
   if (NAMESPACE_WORDS.includes(lower))
     return refuse("type", `to show a namespace, write \`legation status -n ${name}\``);
-  if (isNode) {
-    const member = clusterOfNode(name);
-    if (member !== undefined) return { kind: "Member", name: member };
-    return refuse(
-      "name",
-      `${JSON.stringify(name)} is a node of this cluster's own; write a virtual node, e.g. ${virtualNodeName("west")}`,
-    );
-  }
+  // A node of the host's own is no type that members have.
+  const member = isNode ? clusterOfNode(name) : undefined;
+  if (member !== undefined) return { kind: "Member", name: member };
   return kind === undefined ? { word, name } : { kind, name };
 }

@@ -1,11 +1,18 @@
+import type { NodeKind } from "../../api/cluster-status.ts";
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { ageOf, amountText } from "../../api/wording.ts";
+import { parseAmounts } from "../../api/quantity.ts";
+import { ageOf, amountText, counted } from "../../api/wording.ts";
+import { agentCertificateWords, credentialsWords } from "../explain/credentials-words.ts";
 import type { HostOverview } from "../explain/host.ts";
+import type { MemberDetail } from "../explain/member.ts";
 import type { HostStatus, MemberStatus } from "../explain/members.ts";
+import { troubleText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { some, table } from "../shared/output.ts";
+import { type Columns, some, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import { eventsText } from "./pod-text.ts";
 import { queuesText } from "./queues-text.ts";
+import { countsText } from "./workload-text.ts";
 
 // The least important first: capacities count most where pods wait.
 const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
@@ -15,49 +22,35 @@ export function membersText(
   now: number,
   terminal: Terminal,
 ): string {
-  if (clusters.length === 0) {
-    return ["no member cluster has joined: see `legation join --help`", ...waitingLine(waiting)].join("\n");
-  }
-  const header = [
-    "NAME",
-    "READY",
-    "REACHED",
-    "VERSION",
-    "NODES",
-    "CPU FREE/ALL",
-    "MEMORY FREE/ALL",
-    "PODS RUN/ALL",
-    "AGE",
-  ];
-  const reasons = clusters.some(({ reason }) => reason !== undefined);
-  const rows = clusters.map((cluster) => [
-    cluster.name,
-    terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
-    reachedText(cluster, now),
-    cluster.version ?? "-",
-    String(cluster.nodes ?? "-"),
-    `${amountText("cpu", cluster.cpu.free)}/${amountText("cpu", cluster.cpu.allocatable)}`,
-    `${amountText("memory", cluster.memory.free)}/${amountText("memory", cluster.memory.allocatable)}`,
-    `${cluster.pods.running}/${cluster.pods.unfinished}`,
-    ageOf(cluster.created, now) ?? "-",
-    ...(reasons ? [cluster.reason ?? ""] : []),
-  ]);
-  return [
-    table(reasons ? [...header, "REASON"] : header, rows, terminal.width, OPTIONAL),
-    ...waitingLine(waiting),
-    ...accessLine(clusters),
-    ...heldLines(clusters),
+  const columns: Columns<MemberStatus> = {
+    NAME: ({ name }) => name,
+    READY: ({ ready }) => terminal.paint(ready === "True" ? "green" : "red", ready),
+    REACHED: (member) => reachedText(member, now),
+    VERSION: ({ version }) => version ?? "-",
+    NODES: ({ nodes }) => String(nodes ?? "-"),
+    "CPU FREE/ALL": ({ cpu }) => `${amountText("cpu", cpu.free)}/${amountText("cpu", cpu.allocatable)}`,
+    "MEMORY FREE/ALL": ({ memory }) =>
+      `${amountText("memory", memory.free)}/${amountText("memory", memory.allocatable)}`,
+    "PODS RUN/ALL": ({ pods }) => `${pods.running}/${pods.unfinished}`,
+    AGE: ({ created }) => ageOf(created, now) ?? "-",
+    ...(clusters.some(({ reason }) => reason !== undefined) && { REASON: ({ reason }) => reason ?? "" }),
+  };
+  return textOf([
+    tableOf(clusters, columns, terminal.width, OPTIONAL) ?? "no member cluster has joined: see `legation join --help`",
+    waitingLine(waiting),
+    accessLine(clusters),
+    heldText(clusters),
     ...queuesText(queues, now, terminal),
     ...hiddenText(hidden, terminal),
-  ].join("\n");
+  ]);
 }
 
 /** Returns which members users of the host reach, and by which names of users and groups. */
-function accessLine(clusters: readonly MemberStatus[]): string[] {
+function accessLine(clusters: readonly MemberStatus[]): string | undefined {
   const open = clusters.flatMap(({ name, access }) =>
     access === undefined ? [] : [`${name} (as ${access.prefix}USER)`],
   );
-  return open.length === 0 ? [] : [`open to users by \`legation kubeconfig NAME\`: ${some(open)}`];
+  return open.length === 0 ? undefined : `open to users by \`legation kubeconfig NAME\`: ${some(open)}`;
 }
 
 /** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */
@@ -70,9 +63,9 @@ function reachedText({ connection, agent, ready }: MemberStatus, now: number): s
 }
 
 /** Returns how to inspect and end delegates that the restored host does not know. */
-function heldLines(clusters: readonly MemberStatus[]): string[] {
+function heldText(clusters: readonly MemberStatus[]): string | undefined {
   const holding = clusters.filter(({ held = 0 }) => held > 0);
-  if (holding.length === 0) return [];
+  if (holding.length === 0) return undefined;
   const counts = holding.map(({ name, held = 0 }) => `${held} in ${name}`).join(", ");
   return [
     `pods that run though this cluster does not know them: ${counts}`,
@@ -81,13 +74,59 @@ function heldLines(clusters: readonly MemberStatus[]): string[] {
     "  let them end, delete there what you do not want, or let all of them go:",
     `    kubectl -n ${SYSTEM_NAMESPACE} annotate lease legation-controller ${LEADERLESS_ANNOTATION}-`,
     `    kubectl -n ${SYSTEM_NAMESPACE} rollout restart deployment legation-controller`,
-  ];
+  ].join("\n");
 }
 
-function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string[] {
-  const parts = [
-    ...(unplaced === 0 ? [] : [`${unplaced} not placed yet`]),
-    ...(gated === 0 ? [] : [`${gated} held back by scheduling gates`]),
-  ];
-  return parts.length === 0 ? [] : [`pods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`];
+function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string | undefined {
+  const parts = [unplaced > 0 && `${unplaced} not placed yet`, gated > 0 && `${gated} held back by scheduling gates`];
+  const told = parts.filter((part) => part !== false).join(", ");
+  return told === "" ? undefined : `pods without a member: ${told} (see \`legation status pod NAME\`)`;
+}
+
+export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
+  const { name, node, server, agent, credentials, nodeKinds, statuses, troubles, events = [] } = member;
+  // A trouble tells the reason below, with its time and remedy.
+  const row = { ...member, reason: troubles.length === 0 ? member.reason : undefined };
+  return textOf([
+    membersText({ clusters: [row], waiting: { unplaced: 0, gated: 0 } }, now, terminal),
+    `${name} is Node ${node} here${server === undefined ? "" : `; its API server is ${server}`}`,
+    agent &&
+      `its agent, of version ${agent.version ?? "unknown"}, last connected at ${agent.connectedSince}` +
+        agentCertificateWords(agent, (at) => at),
+    credentialsWords(credentials, (at) => at),
+    `pods of this cluster there: ${countsText(statuses) || "none"}${othersText(member)}`,
+    nodeKinds.length > 0 && `\n${kindsText(nodeKinds, terminal)}`,
+    ...troubles.map((trouble) => troubleText(trouble, terminal)),
+    events.length > 0 && `\n${eventsText(events, terminal)}`,
+    `its pods: \`kubectl get pods -A --field-selector spec.nodeName=${node}\``,
+    ...hiddenText(member.hidden, terminal),
+  ]);
+}
+
+function othersText({ requestedByOthers }: MemberDetail): string {
+  const { pods } = requestedByOthers;
+  const amounts = parseAmounts(requestedByOthers);
+  const parts = ["cpu", "memory"].flatMap((resource) => {
+    const amount = amounts[resource];
+    return amount === undefined ? [] : [`${resource} ${amountText(resource, amount)}`];
+  });
+  const those = pods === undefined ? "pods of others" : `${counted(Number(pods))} of others`;
+  return parts.length === 0 ? "" : `; ${those} ask for ${parts.join(", ")}`;
+}
+
+function kindsText(kinds: readonly NodeKind[], terminal: Terminal): string | undefined {
+  const amount = ({ allocatable }: NodeKind, resource: string): string =>
+    amountText(resource, parseAmounts(allocatable)[resource] ?? 0);
+  const columns: Columns<NodeKind> = {
+    NODES: ({ count }) => String(count),
+    CPU: (kind) => amount(kind, "cpu"),
+    MEMORY: (kind) => amount(kind, "memory"),
+    PODS: (kind) => amount(kind, "pods"),
+    LABELS: ({ labels = {}, taints = [] }) =>
+      [
+        ...Object.entries(labels).map(([key, value]) => `${key}=${value}`),
+        ...taints.map(({ key, value, effect }) => `taint ${key}${value === undefined ? "" : `=${value}`}:${effect}`),
+      ].join(", "),
+  };
+  return tableOf(kinds, columns, terminal.width, ["PODS", "MEMORY", "CPU"]);
 }

@@ -1,8 +1,8 @@
+import type { ToldEvent } from "../explain/events.ts";
 import type { Journey } from "../explain/pod.ts";
 import { troubleText } from "../explain/text.ts";
-import { table } from "../shared/output.ts";
+import { table, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { eventsText, wholeSeconds } from "./events-text.ts";
 
 export function journeyText(journey: Journey, terminal: Terminal): string {
   const stations = journey.stations.map((station) => ({ ...station, at: station.at && wholeSeconds(station.at) }));
@@ -16,10 +16,20 @@ export function journeyText(journey: Journey, terminal: Terminal): string {
     ],
     ...details.map((detail) => ["", "", "", terminal.paint("dim", `  ${detail}`)]),
   ]);
-  const way = [
+  return textOf([
     table(["TIME", "CLOCK", "AFTER", `POD ${journey.pod}`], rows, terminal.width, ["AFTER", "CLOCK"]),
     ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
-    ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
-  ].join("\n");
-  return journey.events.length === 0 ? way : `${way}\n\n${eventsText(journey.events, terminal)}`;
+    journey.notRead && terminal.paint("dim", journey.notRead),
+    journey.events.length > 0 && `\n${eventsText(journey.events, terminal)}`,
+  ]);
+}
+
+/** Returns a time (RFC 3339) without parts of a second: most times of Kubernetes have none. */
+function wholeSeconds(at: string): string {
+  return at.replace(/\.\d+(?=Z$)/, "");
+}
+
+export function eventsText(events: readonly ToldEvent[], terminal: Terminal): string {
+  const rows = events.map(({ at, type, reason, message }) => [wholeSeconds(at), type, reason, message]);
+  return table(["TIME", "EVENT", "REASON", "MESSAGE"], rows, terminal.width, ["EVENT", "TIME"]);
 }

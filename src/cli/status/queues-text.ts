@@ -2,23 +2,23 @@ import { ageOf, amountText } from "../../api/wording.ts";
 import type { WaitingWorkload } from "../explain/queue-waiting.ts";
 import type { QueueStatus } from "../explain/queues.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
-import { table } from "../shared/output.ts";
+import { type Columns, tableOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 /** Shows Kueue's queues, and below them the first few workloads that wait in each. Empty without queues. */
 export function queuesText(queues: readonly QueueStatus[], now: number, terminal: Terminal): string[] {
   if (queues.length === 0) return [];
-  const rows = queues.map((queue) => [
-    queue.name,
-    String(queue.admitted),
-    String(queue.pending),
-    queue.followsMembers ? "yes" : "no",
-    [...quotaTexts(queue), ...(queue.stopped === undefined ? [] : [terminal.paint("red", queue.stopped)])].join("; "),
-  ]);
-  const header = ["QUEUE", "ADMITTED", "WAITING", "FOLLOWS MEMBERS", "QUOTA USED/ALL"];
+  const columns: Columns<QueueStatus> = {
+    QUEUE: ({ name }) => name,
+    ADMITTED: ({ admitted }) => String(admitted),
+    WAITING: ({ pending }) => String(pending),
+    "FOLLOWS MEMBERS": ({ followsMembers }) => (followsMembers ? "yes" : "no"),
+    "QUOTA USED/ALL": (queue) =>
+      [...quotaTexts(queue), ...(queue.stopped === undefined ? [] : [terminal.paint("red", queue.stopped)])].join("; "),
+  };
   return [
     "",
-    table(header, rows, terminal.width, ["FOLLOWS MEMBERS", "ADMITTED"]),
+    tableOf(queues, columns, terminal.width, ["FOLLOWS MEMBERS", "ADMITTED"]) ?? "",
     ...queues.flatMap((queue) => waitingLines(queue, now, terminal)),
   ];
 }

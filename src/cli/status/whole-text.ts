@@ -1,29 +1,16 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
 import { ageOf } from "../../api/wording.ts";
+import type { ShareStatus } from "../../whole/jobs/progress.ts";
 import { doneText } from "../../whole/jobs/state.ts";
-import type { Trouble } from "../explain/model.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
+import type { ServiceStatus } from "../explain/service.ts";
+import { clusterText, reachesText, serviceSummary, unreachedText } from "../explain/service-words.ts";
 import { troubleText } from "../explain/text.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
-import type { WholeObjectStatus } from "../explain/whole-object.ts";
+import type { ObjectInMember, WholeObjectStatus } from "../explain/whole-object.ts";
 import { hiddenText } from "../shared/hidden.ts";
-import { objectText, table } from "../shared/output.ts";
+import { type Columns, objectText, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-
-interface WholeLines {
-  readonly summary: readonly string[];
-  readonly columns: readonly string[];
-  /** Columns that a narrow terminal goes without, the least important first. */
-  readonly optional: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-  /** Conditions of the status, which the members report. */
-  readonly conditions: readonly { readonly what: string; readonly why: string }[];
-  readonly troubles: readonly Trouble[];
-  /** Words for what the account may not read. */
-  readonly hidden?: string | undefined;
-  /** Why no member has the object, and when that was told. */
-  readonly notPlaced: { readonly at?: string; readonly reasons: readonly string[] } | undefined;
-}
 
 export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
   const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, started, notPlaced } =
@@ -36,24 +23,24 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
       : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
   const counts = `${doneText(succeeded, completions)}, ${failed} failed, ${active} active (${ready} ready)`;
   const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
-  const lines = {
-    summary: [`Job ${namespace}/${name}: ${where}`, started === undefined ? waiting : `started ${started}: ${counts}`],
-    columns: ["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"],
-    optional: ["READY", "ACTIVE", "FAILED", "SUCCEEDED"],
-    rows: shares.map((share) => [
-      share.cluster,
-      `${share.succeeded} of ${share.completions}`,
-      String(share.failed),
-      `${share.active} of ${share.parallelism}`,
-      String(share.ready),
-      share.state,
-    ]),
-    conditions: status.conditions.map(({ type, since, why }) => ({ what: `${type} since ${since}`, why })),
-    troubles: status.troubles,
-    hidden: status.hidden,
-    notPlaced: notPlaced && { at: notPlaced.at, reasons: reasonsOf(notPlaced.message).map(reasonLine) },
+  const columns: Columns<ShareStatus> = {
+    CLUSTER: (share) => share.cluster,
+    SUCCEEDED: (share) => `${share.succeeded} of ${share.completions}`,
+    FAILED: (share) => String(share.failed),
+    ACTIVE: (share) => `${share.active} of ${share.parallelism}`,
+    READY: (share) => String(share.ready),
+    STATE: (share) => share.state,
   };
-  return wholeText(lines, terminal);
+  return textOf([
+    `Job ${namespace}/${name}: ${where}`,
+    started === undefined ? waiting : `started ${started}: ${counts}`,
+    tableOf(shares, columns, terminal.width, ["READY", "ACTIVE", "FAILED", "SUCCEEDED"]),
+    ...status.conditions.map(({ type, since, why }) => `${type} since ${since}${why === "" ? "" : `: ${why}`}`),
+    ...status.troubles.map((trouble) => troubleText(trouble, terminal)),
+    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced (${notPlaced.at})`,
+    ...reasonsOf(notPlaced?.message ?? "").map((reason) => `  ${reasonLine(reason)}`),
+    ...hiddenText(status.hidden, terminal),
+  ]);
 }
 
 /** Colours of states. Others are red. */
@@ -66,24 +53,22 @@ const COLOURS: Readonly<Record<string, "green" | "dim">> = {
 
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, members, conditions, troubles, hidden, notPlaced } = status;
-  const lines = {
-    summary: [`${objectText(kind, { namespace, name })}: ${summary(status)}`],
-    columns: ["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"],
-    optional: ["GENERATION", "SINCE", "HEALTH"],
-    rows: members.map(({ cluster, state, generation, health, since, message }) => [
-      cluster,
-      terminal.paint(COLOURS[state] ?? "red", state),
-      String(generation ?? "-"),
-      health ?? "-",
-      ageOf(since, now) ?? "-",
-      message ?? "",
-    ]),
-    conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),
-    troubles,
-    hidden,
-    notPlaced: notPlaced === undefined ? undefined : { reasons: [notPlaced] },
+  const columns: Columns<ObjectInMember> = {
+    CLUSTER: ({ cluster }) => cluster,
+    STATE: ({ state }) => terminal.paint(COLOURS[state] ?? "red", state),
+    GENERATION: ({ generation }) => String(generation ?? "-"),
+    HEALTH: ({ health }) => health ?? "-",
+    SINCE: ({ since }) => ageOf(since, now) ?? "-",
+    WHY: ({ message }) => message ?? "",
   };
-  return wholeText(lines, terminal);
+  return textOf([
+    `${objectText(kind, { namespace, name })}: ${summary(status)}`,
+    tableOf(members, columns, terminal.width, ["GENERATION", "SINCE", "HEALTH"]),
+    ...conditions.map(({ type, status: is, message }) => `${type} is ${is}${message === "" ? "" : `: ${message}`}`),
+    ...troubles.map((trouble) => troubleText(trouble, terminal)),
+    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced\n  ${notPlaced}`,
+    ...hiddenText(hidden, terminal),
+  ]);
 }
 
 function summary({ whole, namedBy, isDeleting, generation, progress, members }: WholeObjectStatus): string {
@@ -105,21 +90,21 @@ function namingText(namedBy: NonNullable<WholeObjectStatus["namedBy"]>): string 
   return `goes to the members of the pods that name it: ${where.sort().join(", ")}`;
 }
 
-function wholeText(
-  { summary, columns, optional, rows, conditions, troubles, hidden, notPlaced }: WholeLines,
-  terminal: Terminal,
-): string {
-  return [
-    ...summary,
-    ...(rows.length === 0 ? [] : [table(columns, rows, terminal.width, optional)]),
-    ...conditions.map(({ what, why }) => (why === "" ? what : `${what}: ${why}`)),
+export function serviceText(status: ServiceStatus, now: number, terminal: Terminal): string {
+  const { namespace, name, clusters, whole, troubles, hidden } = status;
+  const columns: Columns<(typeof clusters)[number]> = {
+    FROM: ({ cluster }) => clusterText(cluster),
+    NETWORK: ({ network }) => network ?? "-",
+    READY: ({ ready }) => String(ready),
+    "NOT READY": ({ notReady }) => String(notReady),
+    REACHES: (one) => reachesText(one) || "-",
+    "NOT REACHED": unreachedText,
+  };
+  return textOf([
+    `Service ${namespace}/${name}: ${serviceSummary(status)}`,
+    tableOf(clusters, columns, terminal.width, ["NOT READY", "NETWORK", "READY"]),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
-    ...(notPlaced === undefined ? [] : waitingLines(notPlaced, terminal)),
     ...hiddenText(hidden, terminal),
-  ].join("\n");
-}
-
-function waitingLines({ at, reasons }: NonNullable<WholeLines["notPlaced"]>, terminal: Terminal): string[] {
-  const title = `${terminal.paint("red", "waits:")} NotPlaced`;
-  return [at === undefined ? title : `${title} (${at})`, ...reasons.map((reason) => `  ${reason}`)];
+    whole && `\n${wholeObjectText(whole, now, terminal)}`,
+  ]);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeEvent, KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { type MemberFacts, memberDetail } from "../../../../src/cli/explain/member.ts";
-import { memberText } from "../../../../src/cli/status/member-text.ts";
+import { memberText } from "../../../../src/cli/status/members-text.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
 

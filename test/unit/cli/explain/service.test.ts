@@ -3,7 +3,7 @@ import type { Cluster } from "../../../../src/api/cluster.ts";
 import { virtualNodeName, WHOLE_KEY } from "../../../../src/api/keys.ts";
 import type { EndpointSlice, Pod, Service, Stored } from "../../../../src/api/kubernetes.ts";
 import { type ServiceFacts, serviceStatus } from "../../../../src/cli/explain/service.ts";
-import { serviceText } from "../../../../src/cli/status/service-text.ts";
+import { serviceText } from "../../../../src/cli/status/whole-text.ts";
 import { recordedSession } from "../session.ts";
 
 const stored = (name: string): { uid: string; resourceVersion: string; name: string } => ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isRunOf, openSource, placesOf, podSelector } from "../../../../src/cli/logs/sources.ts";
+import { isRunOf, openSource, placesOf, podsOf } from "../../../../src/cli/logs/sources.ts";
 import type { ClusterChoice } from "../../../../src/cli/shared/session.ts";
 import { secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
@@ -126,6 +126,9 @@ describe("the places of a Job's pods", () => {
   });
 
   test("have pods by the Job's own selector", () => {
-    expect(podSelector(job({ uid: "u" }))).toBe("batch.kubernetes.io/controller-uid=u");
+    expect(podsOf(job({ uid: "u" }))).toEqual({
+      namespace: "shop",
+      labelSelector: "batch.kubernetes.io/controller-uid=u",
+    });
   });
 });
