@@ -5,7 +5,7 @@ import { clusterOfNode, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { readHostOverview } from "../explain/host.ts";
+import { readHostStatus } from "../explain/host.ts";
 import { readMemberDetail } from "../explain/member.ts";
 import { inMember, type NamespaceStatus, readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { QueueReader } from "../explain/queues.ts";
@@ -121,15 +121,18 @@ interface OwnNamespace {
 
 async function readMembers(own: OwnNamespace, queues: QueueReader): Promise<Outcome> {
   const { host, namespace, session } = own;
-  const read = readHostOverview(host, { namespace, queues }, session.signal).then((document) => {
+  const read = readHostStatus(host, { namespace, queues }, session.signal).then((document) => {
     return { document, text: membersText(document, Date.now(), session.terminal) };
   });
   return orOwn(read, own, [ofViewers("the members and their state"), OTHER_PODS]);
 }
 
+// A single word is the name of a member.
+const OF_OTHERS = "for a workload or an object write its type and name, e.g. `legation status deployment/web`";
+
 async function readMember(name: string, own: OwnNamespace): Promise<Outcome> {
   const { host, namespace, session } = own;
-  const read = readMemberDetail(host, { name, namespace }, session.signal).then((document) => {
+  const read = readMemberDetail(host, { name, namespace, otherwise: OF_OTHERS }, session.signal).then((document) => {
     return { document, text: memberText(document, Date.now(), session.terminal) };
   });
   return orOwn(read, own, [ofViewers("the member and its state"), OTHER_PODS], name);

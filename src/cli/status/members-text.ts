@@ -1,7 +1,6 @@
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { ageOf, amountText } from "../../api/wording.ts";
-import type { HostOverview } from "../explain/host.ts";
-import type { HostStatus, MemberStatus } from "../explain/members.ts";
+import type { HostStatus, MemberStatus } from "../explain/host.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { some, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
@@ -11,7 +10,7 @@ import { queuesText } from "./queues-text.ts";
 const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
 
 export function membersText(
-  { clusters, waiting, queues = [], hidden }: HostOverview,
+  { clusters, waiting, queues = [], hidden }: HostStatus,
   now: number,
   terminal: Terminal,
 ): string {
