@@ -19,8 +19,8 @@ import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import type { ControllersOptions } from "./options.ts";
 import { NODE_INDEX } from "./proxies.ts";
-import { CapacityController } from "./queues/capacity-controller.ts";
-import { FlavorCapacities } from "./queues/flavor-capacities.ts";
+import { FlavorCapacities, followCapacities } from "./queues/flavor-capacities.ts";
+import type { KueueController } from "./queues/kueue-controller.ts";
 import { PROVIDERS } from "./queues/providers.ts";
 import { QUOTAS } from "./queues/quotas.ts";
 import { RoomController, type RoomOptions } from "./queues/room-controller.ts";
@@ -85,8 +85,8 @@ export class HostWide {
   readonly #profiles: ClusterProfileController;
   readonly #flavors: Reflector<ResourceFlavor>;
   readonly #capacities: FlavorCapacities;
-  readonly #quotas: CapacityController<ClusterQueue>;
-  readonly #providers: CapacityController<CapacityProvider>;
+  readonly #quotas: KueueController<ClusterQueue>;
+  readonly #providers: KueueController<CapacityProvider>;
   readonly #room: RoomController;
   readonly #relays: RelayController;
   readonly #serving: NodeServing | undefined;
@@ -121,8 +121,8 @@ export class HostWide {
       ],
     });
     const queues = { ...options, capacities: this.#capacities };
-    this.#quotas = new CapacityController(QUOTAS, queues);
-    this.#providers = new CapacityController(PROVIDERS, queues);
+    this.#quotas = followCapacities(QUOTAS, queues);
+    this.#providers = followCapacities(PROVIDERS, queues);
     this.#room = new RoomController({
       ...options,
       flavors,

@@ -4,7 +4,7 @@ import type { CapacityProvider, CapacityProviderStatus, NormalizedFlavor } from 
 import { addAmounts, writeQuantity } from "../../api/quantity.ts";
 import { capacityProviders } from "../../api/resources.ts";
 import type { FlavorCapacity } from "./capacity.ts";
-import type { CapacityKind } from "./capacity-controller.ts";
+import type { CapacityKind } from "./flavor-capacities.ts";
 import { rounded } from "./quotas.ts";
 
 // `spec.controllerName` of the CapacityProviders that Legation answers to.

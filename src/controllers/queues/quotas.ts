@@ -4,7 +4,7 @@ import { exceeds, parseAmounts, writeQuantity } from "../../api/quantity.ts";
 import { clusterQueues } from "../../api/resources.ts";
 import { isInBytes } from "../../api/wording.ts";
 import type { FlavorCapacity } from "./capacity.ts";
-import type { CapacityKind } from "./capacity-controller.ts";
+import type { CapacityKind } from "./flavor-capacities.ts";
 import { type QuotaWish, quotaWish } from "./quota-wishes.ts";
 
 type Capacities = ReadonlyMap<string, FlavorCapacity>;

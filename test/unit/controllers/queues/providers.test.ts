@@ -29,7 +29,7 @@ function changeOf(of: Stored<CapacityProvider>, wall = WALL): ReturnType<typeof 
 /** Returns the status that is written. */
 function statusOf(of: Stored<CapacityProvider>): CapacityProviderStatus {
   const change = changeOf(of);
-  if (change === undefined || "reason" in change) throw new Error("nothing is written");
+  if (change === undefined || change === "unknown" || "reason" in change) throw new Error("nothing is written");
   return (change.body as { status: CapacityProviderStatus }).status;
 }
 

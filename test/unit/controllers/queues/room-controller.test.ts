@@ -63,6 +63,7 @@ async function start(): Promise<void> {
     events: new Events<ControllerEvents>(),
     clock,
     log: createLogger({ level: "silent" }),
+    recorder: { record: () => {} },
   };
   const onState = (): void => running.events.emit("flavors");
   const flavorReflector = new Reflector({ client, resource: resourceFlavors, clock, log: running.log, onState });

@@ -6,15 +6,13 @@ import { type ActionContext, Controller, type ControllerOptions, type Expectatio
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { Decision } from "../../runtime/requeue.ts";
+import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
-import type { FlavorCapacity } from "./capacity.ts";
-import type { FlavorCapacities } from "./flavor-capacities.ts";
 
-export interface CapacityOptions extends ControllerOptions {
+export interface KueueOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly capacities: Pick<FlavorCapacities, "changed" | "current" | "onChange" | "start">;
   readonly recorder: Pick<EventRecorder, "record">;
 }
 
@@ -25,7 +23,7 @@ interface Told {
 }
 
 /** A merge patch of an object. */
-export interface CapacityChange {
+export interface KueueChange {
   /** What the write says, whatever the object says now. */
   readonly content: string;
   readonly body: object;
@@ -34,67 +32,55 @@ export interface CapacityChange {
   readonly event?: Told;
 }
 
-/** A kind of Kueue's objects that say what members have. */
-export interface CapacityKind<T extends KubeObject> {
+/** A kind of Kueue's objects without a namespace, and what Legation writes into them. */
+export interface KueueKind<T extends KubeObject> extends Required<Pick<ReflectorOptions<T>, "onEvent" | "onState">> {
   /** Names the controller in logs and metrics. */
   readonly name: string;
   readonly resource: OptionalResource<T>;
   isAsking(object: T): boolean;
-  flavorsOf(object: T): readonly string[];
-  /** Returns how an object that asks is to change, or the event that says why it cannot. Undefined: it is true. `wall`: epoch ms. */
-  changeOf(
-    object: Stored<T>,
-    capacities: ReadonlyMap<string, FlavorCapacity>,
-    all: readonly Stored<T>[],
-    wall: number,
-  ): CapacityChange | Told | undefined;
+  /**
+   * Returns how an object that asks is to change, or the event that says why it cannot. `unknown`: that is not known yet. Undefined: it
+   * is true. `wall`: epoch ms.
+   */
+  changeOf(object: Stored<T>, all: readonly Stored<T>[], wall: number): KueueChange | Told | "unknown" | undefined;
   /** The event about a write that another manager reverts. */
   readonly contested?: Told;
   /** The event about a write that the API server refuses, whose words follow. */
   readonly refused?: Told;
 }
 
-const WRITE = "capacity";
+const WRITE = "kueue";
 // What pods outside queues and other hosts use changes without an event.
 const LOOK_EVERY_MS = 10_000;
 
-/** Keeps objects of one kind true to what members have, while the host serves them. The key is the object's name. */
-export class CapacityController<T extends KubeObject> {
-  readonly #kind: CapacityKind<T>;
-  readonly #options: CapacityOptions;
+/** Keeps objects of one kind true, while the host serves them. The key is the object's name. */
+export class KueueController<T extends KubeObject> {
+  readonly #kind: KueueKind<T>;
+  readonly #options: KueueOptions;
   readonly #objects: Reflector<T>;
-  readonly #loop: Controller<string, Stored<T>, CapacityChange | Told>;
+  readonly #loop: Controller<string, Stored<T>, KueueChange | Told>;
   readonly #guard: WriteGuard;
 
-  constructor(kind: CapacityKind<T>, options: CapacityOptions) {
+  constructor(kind: KueueKind<T>, options: KueueOptions) {
     this.#kind = kind;
     this.#options = options;
-    const { host: client, capacities, clock, log } = options;
+    const { host: client, clock, log } = options;
+    const { name, resource, onEvent, onState } = kind;
     this.#guard = new WriteGuard({ clock });
-    this.#objects = new Reflector<T>({
-      ...{ client, clock, log },
-      resource: kind.resource,
-      // Shares of others may have changed with it, and what flavors are used.
-      onEvent: () => capacities.changed(),
-      onState: (state) => {
-        if (state === "watching") capacities.start();
-      },
-    });
-    this.#loop = new Controller<string, Stored<T>, CapacityChange | Told>(
+    this.#objects = new Reflector<T>({ client, clock, log, resource, onEvent, onState });
+    this.#loop = new Controller<string, Stored<T>, KueueChange | Told>(
       {
-        name: kind.name,
-        observe: (name) => this.#observe(name),
+        name,
+        observe: (key) => this.#observe(key),
         decide: (object, now, wall) => this.#decide(object, now, wall),
         execute: (action, context) => this.#execute(action, context),
       },
       options,
     );
-    capacities.onChange(
-      () => {
-        for (const { metadata } of this.#objects.store.list()) this.#loop.enqueue(metadata.name);
-      },
-      () => this.#objects.store.list().flatMap((object) => kind.flavorsOf(object)),
-    );
+  }
+
+  get store(): ReadStore<T> {
+    return this.#objects.store;
   }
 
   start(): void {
@@ -106,18 +92,21 @@ export class CapacityController<T extends KubeObject> {
     await this.#loop.stop();
   }
 
+  enqueueAll(): void {
+    for (const { metadata } of this.store.list()) this.#loop.enqueue(metadata.name);
+  }
+
   #observe(name: string): Stored<T> | undefined {
-    const object = this.#objects.store.get(objectKey({ name }));
+    const object = this.store.get(objectKey({ name }));
     if (object !== undefined && this.#kind.isAsking(object)) return object;
     this.#guard.forget(name);
     return undefined;
   }
 
-  #decide(object: Stored<T>, now: number, wall: number): Decision<CapacityChange | Told> {
+  #decide(object: Stored<T>, now: number, wall: number): Decision<KueueChange | Told> {
     const requeueAt = now + LOOK_EVERY_MS;
-    const capacities = this.#options.capacities.current();
-    if (capacities === undefined) return { actions: [], outcome: "MembersUnread", requeueAt };
-    const change = this.#kind.changeOf(object, capacities, this.#objects.store.list(), wall);
+    const change = this.#kind.changeOf(object, this.store.list(), wall);
+    if (change === "unknown") return { actions: [], outcome: "Unknown", requeueAt };
     if (change === undefined) return { actions: [], outcome: "InStep", requeueAt };
     if ("reason" in change) return { actions: [change], outcome: change.reason };
     const held = this.#guard.heldUntil(object.metadata.name, WRITE, change.content);
@@ -126,12 +115,12 @@ export class CapacityController<T extends KubeObject> {
   }
 
   async #execute(
-    change: CapacityChange | Told,
+    change: KueueChange | Told,
     { key, signal, log }: ActionContext<string>,
   ): Promise<Expectation<Stored<T>> | undefined> {
     const { host, recorder } = this.#options;
     const { contested, refused } = this.#kind;
-    const object = this.#objects.store.get(objectKey({ name: key }));
+    const object = this.store.get(objectKey({ name: key }));
     if (object === undefined) return undefined;
     const resource = resourceOf(this.#kind.resource, object);
     const { uid, resourceVersion } = object.metadata;
@@ -160,7 +149,7 @@ export class CapacityController<T extends KubeObject> {
         return (after) => after.metadata.resourceVersion !== resourceVersion;
       },
       onRefused: (detail) => {
-        log.warn({ reason: detail }, "what members have cannot be written");
+        log.warn({ reason: detail }, "an object of Kueue cannot be written");
         if (refused !== undefined) tell({ ...refused, message: `${refused.message}: ${detail}` });
       },
     });
