@@ -20,6 +20,7 @@ import {
 } from "../../shared/reading.ts";
 import type { Session } from "../../shared/session.ts";
 import { didYouMean } from "../../shared/suggestion.ts";
+import { readDeployments } from "../../version/installed.ts";
 import { accessFindings, hubFindings } from "./access.ts";
 import { attempt, checked, checkedAll, type Deadline, deadlineOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
@@ -27,7 +28,7 @@ import { controllerFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail, isForbidden } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
-import { installedObjectFindings, partFinding, readInstallation, readParts, repairOf } from "./installed-objects.ts";
+import { installedObjectFindings, partFinding, readInstallation, repairOf } from "./installed-objects.ts";
 import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { rightsOf } from "./rights.ts";
@@ -182,8 +183,8 @@ async function checkInstallation(
   const repair = repairOf(read?.before.helmRelease);
   const findings = await checkedAll(deadline, {
     Deployments: async () => {
-      const found = await readParts(host, signal);
-      const versions = new Map(found.map((part) => [part.name, part.version]));
+      const found = (await readDeployments(host, signal)).map(({ process }) => process);
+      const versions = new Map(found.map(({ component, version: of }) => [`legation-${component}`, of]));
       return [...installedVersions(version, versions, repair), ...found.map(partFinding)];
     },
     objects: async () => (read === undefined ? problems : installedObjectFindings(host, version, read, signal)),
