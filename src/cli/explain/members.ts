@@ -100,11 +100,11 @@ export function removing(cluster: Stored<Cluster>): Trouble | undefined {
   return removal === undefined ? undefined : { what: `${name} ${removal}`, since };
 }
 
-/** Returns the trouble of a member that takes no new pods, with what that means. Undefined if it takes some. */
-export function cordoned(name: string, node: Stored<KubeNode> | undefined, meaning?: string): Trouble | undefined {
+/** Returns the trouble of a member that takes no new pods. Undefined if it takes some. */
+export function cordoned(name: string, node: Stored<KubeNode> | undefined): Trouble | undefined {
   if (node?.spec?.unschedulable !== true) return undefined;
   return {
-    what: [`${name}: ${CORDONED.message}`, meaning].filter(Boolean).join("; "),
+    what: `${name}: ${CORDONED.message}`,
     remedy: `\`kubectl uncordon ${node.metadata.name}\` lets pods go there again`,
   };
 }

@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { ADDED_CONDITION, DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import { ADDED_CONDITION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { counted } from "../../api/wording.ts";
 import { ADDED_CONTAINER_FAILING } from "../../pods/added-containers.ts";
@@ -33,18 +33,15 @@ export function troublesOf(
   ];
 }
 
-/** Returns the problems of a pod's member, and what they mean for the pod. `node` is the member's virtual node. */
+/** Returns the problems of a pod's member. `node` is the member's virtual node. */
 export function memberTroubles(
   pod: Stored<Pod>,
   cluster: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
 ): Trouble[] {
   if (isTerminal(pod)) return [];
-  const removal = removing(cluster);
-  return [
-    ...lostMember(cluster, node, [pod]),
-    ...(removal === undefined ? cordonOf(pod, cluster.metadata.name, node) : [removal]),
-  ];
+  const closed = removing(cluster) ?? (isDeleting(pod) ? undefined : cordoned(cluster.metadata.name, node));
+  return [...lostMember(cluster, node, [pod]), ...(closed === undefined ? [] : [closed])];
 }
 
 const LOST = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
@@ -88,16 +85,6 @@ function evictedAfter({ spec }: Pod): number {
   const tolerating = (spec?.tolerations ?? []).filter((toleration) => isTolerated(LOST, [toleration]));
   if (tolerating.length === 0) return 0;
   return Math.min(...tolerating.map(({ tolerationSeconds = Number.POSITIVE_INFINITY }) => tolerationSeconds));
-}
-
-function cordonOf(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
-  if (isDeleting(pod)) return [];
-  // A cordon does not stop the delegate of a bound pod.
-  const isStaying = isBound(pod) || pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] !== undefined;
-  const meaning = isStaying
-    ? "this pod stays there, and one that replaces it goes elsewhere"
-    : "this pod gets no delegate there before that ends";
-  return [cordoned(member, node, meaning) ?? []].flat();
 }
 
 /** Returns the last refusal to create pods, while pods or a CronJob's run are missing. An event may be outdated. */
