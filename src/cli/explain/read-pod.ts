@@ -1,7 +1,6 @@
 import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
 import type { KubeObject, ObjectMeta, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -64,14 +63,10 @@ export async function readMember(
 ): Promise<Pick<Journey, "troubles" | "notRead">> {
   const name = pod.metadata.annotations?.[CLUSTER_ANNOTATION] === undefined ? undefined : memberOf(pod);
   if (name === undefined || isTerminal(pod)) return { troubles: [] };
-  try {
-    const { clusters, nodes } = await findMembers(host, [name], signal);
-    const [cluster] = clusters;
-    return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, nodes[0]) };
-  } catch (error) {
-    if (!isKubeError(error, "Forbidden")) throw error;
-    return { troubles: [], notRead: hiddenLine([ofViewers(`whether ${name} is ready`)]) };
-  }
+  const found = await readable(findMembers(host, [name], signal));
+  if (found === undefined) return { troubles: [], notRead: hiddenLine([ofViewers(`whether ${name} is ready`)]) };
+  const [cluster] = found.clusters;
+  return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, found.nodes[0]) };
 }
 
 // A Deployment owns ReplicaSets, a CronJob owns Jobs. Hand-written owner references may form a cycle.
