@@ -24,7 +24,7 @@ import { readDeployments } from "../../version/installed.ts";
 import { accessFindings, hubFindings } from "./access.ts";
 import { attempt, checked, checkedAll, type Deadline, deadlineOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
-import { controllerFindings } from "./controller.ts";
+import { controllerFindings, kubeletFindings, staleNodeFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail, isForbidden } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
@@ -33,7 +33,6 @@ import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { rightsOf } from "./rights.ts";
 import { hostVersion, installedVersions } from "./versions.ts";
-import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
 import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
 
 export interface ExamineOptions {
