@@ -15,10 +15,11 @@ const ACTIVE = "Active";
 export function roomChecks(
   /** Returns why no workload can be answered. Undefined: all are. */
   trouble: () => string | undefined,
-  hooks: Pick<KueueKind<AdmissionCheck>, "onEvent" | "onState">,
+  onEvent: KueueKind<AdmissionCheck>["onEvent"],
 ): KueueKind<AdmissionCheck> {
   return {
-    ...hooks,
+    onEvent,
+    onState: undefined,
     name: "room-checks",
     resource: admissionChecks,
     isAsking: isRoomCheck,

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
@@ -6,7 +7,7 @@ import { type ActionContext, Controller, type ControllerOptions, type Expectatio
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
-import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import { Reflector, type ReflectorEvent, type ReflectorState } from "../../runtime/reflector.ts";
 import type { Decision } from "../../runtime/requeue.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -33,10 +34,12 @@ export interface KueueChange {
 }
 
 /** A kind of Kueue's objects without a namespace, and what Legation writes into them. */
-export interface KueueKind<T extends KubeObject> extends Required<Pick<ReflectorOptions<T>, "onEvent" | "onState">> {
+export interface KueueKind<T extends KubeObject> {
   /** Names the controller in logs and metrics. */
   readonly name: string;
   readonly resource: OptionalResource<T>;
+  readonly onEvent: (event: ReflectorEvent<T>) => void;
+  readonly onState: ((state: ReflectorState) => void) | undefined;
   isAsking(object: T): boolean;
   /**
    * Returns how an object that asks is to change, or the event that says why it cannot. `unknown`: that is not known yet. Undefined: it
@@ -67,7 +70,7 @@ export class KueueController<T extends KubeObject> {
     const { host: client, clock, log } = options;
     const { name, resource, onEvent, onState } = kind;
     this.#guard = new WriteGuard({ clock });
-    this.#objects = new Reflector<T>({ client, clock, log, resource, onEvent, onState });
+    this.#objects = new Reflector<T>({ client, clock, log, resource, onEvent, ...defined({ onState }) });
     this.#loop = new Controller<string, Stored<T>, KueueChange | Told>(
       {
         name,

@@ -10,7 +10,7 @@ import { type ActionContext, Controller, type Expectation } from "../../runtime/
 import type { Events } from "../../runtime/event-bus.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { PacedResync } from "../../runtime/paced-resync.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { HostState } from "../../simulation/host-state.ts";
@@ -58,9 +58,9 @@ export class RoomController {
     this.#options = options;
     const { events, clock } = options;
     this.#guard = new WriteGuard({ clock });
-    const hooks = { onEvent: () => this.#onCheck(), onState: () => {} };
+    const trouble = (): string | undefined => this.#trouble();
     this.#checks = new KueueController(
-      roomChecks(() => this.#trouble(), hooks),
+      roomChecks(trouble, (event) => this.#onCheck(event)),
       options,
     );
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -100,9 +100,10 @@ export class RoomController {
     await this.#loop.stop();
   }
 
-  #onCheck(): void {
+  #onCheck({ object }: ReflectorEvent<AdmissionCheck>): void {
     if (this.#checks.store.list().some(isRoomCheck)) this.#workloads ??= this.#watch();
     else this.#unwatch();
+    if (!isRoomCheck(object)) return;
     this.#checks.enqueueAll();
     for (const { metadata } of this.#workloads?.store.list() ?? []) this.#loop.enqueue(objectKey(metadata));
   }

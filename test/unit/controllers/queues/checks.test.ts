@@ -16,7 +16,10 @@ function condition(
   { check: of = check(), trouble }: { readonly check?: Stored<AdmissionCheck>; readonly trouble?: string },
   now: number = NOW,
 ): KueueCondition | undefined {
-  const kind = roomChecks(() => trouble, { onEvent: () => {}, onState: () => {} });
+  const kind = roomChecks(
+    () => trouble,
+    () => {},
+  );
   const change = kind.changeOf(of, [of], now);
   if (change === undefined || change === "unknown" || "reason" in change) return undefined;
   return (change.body as { status: { conditions: KueueCondition[] } }).status.conditions[0];
