@@ -67,6 +67,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     imports: [
       "cli/install",
       "cli/join",
+      "cli/version",
       "cli/explain",
       "relay",
       "access",

@@ -1,5 +1,7 @@
 import type { Cluster } from "../api/cluster.ts";
 import type { KubeNode, Pod, Stored } from "../api/kubernetes.ts";
+import type { CapacityProvider, ClusterQueue, ResourceFlavor } from "../api/kueue.ts";
+import { resourceFlavors } from "../api/resources.ts";
 import { isInShard, type Shard } from "../api/shards.ts";
 import { renewMemberTokens } from "../clusters/member-tokens.ts";
 import type { Registry } from "../clusters/registry.ts";
@@ -9,6 +11,7 @@ import { isBound, isGated, isTerminal } from "../pods/pod-state.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
+import { Reflector } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { RunningType } from "../whole/adapters.ts";
@@ -16,10 +19,10 @@ import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import type { ControllersOptions } from "./options.ts";
 import { NODE_INDEX } from "./proxies.ts";
-import { FlavorCapacities } from "./queues/flavor-capacities.ts";
-import { reflectFlavors } from "./queues/flavors.ts";
-import { ProviderController } from "./queues/provider-controller.ts";
-import { QuotaController } from "./queues/quota-controller.ts";
+import { FlavorCapacities, followCapacities } from "./queues/flavor-capacities.ts";
+import type { KueueController } from "./queues/kueue-controller.ts";
+import { PROVIDERS } from "./queues/providers.ts";
+import { QUOTAS } from "./queues/quotas.ts";
 import { RoomController, type RoomOptions } from "./queues/room-controller.ts";
 import { objectsInMember, workOfObject } from "./queues/whole-work.ts";
 import { RelayController } from "./relays/controller.ts";
@@ -80,10 +83,10 @@ export class HostWide {
   readonly kubelets: Kubelets | undefined;
   readonly #tokens: TokenRenewal;
   readonly #profiles: ClusterProfileController;
-  readonly #flavors: ReturnType<typeof reflectFlavors>;
+  readonly #flavors: Reflector<ResourceFlavor>;
   readonly #capacities: FlavorCapacities;
-  readonly #quotas: QuotaController;
-  readonly #providers: ProviderController;
+  readonly #quotas: KueueController<ClusterQueue>;
+  readonly #providers: KueueController<CapacityProvider>;
   readonly #room: RoomController;
   readonly #relays: RelayController;
   readonly #serving: NodeServing | undefined;
@@ -101,7 +104,13 @@ export class HostWide {
         };
       },
     });
-    const flavors = reflectFlavors(options);
+    // The first controller starts it that needs flavors.
+    const flavors = new Reflector<ResourceFlavor>({
+      ...{ client: options.host, clock, log },
+      resource: resourceFlavors,
+      onEvent: () => events.emit("flavors"),
+      onState: () => events.emit("flavors"),
+    });
     this.#flavors = flavors;
     this.#capacities = new FlavorCapacities({
       ...options,
@@ -112,8 +121,8 @@ export class HostWide {
       ],
     });
     const queues = { ...options, capacities: this.#capacities };
-    this.#quotas = new QuotaController(queues);
-    this.#providers = new ProviderController(queues);
+    this.#quotas = followCapacities(QUOTAS, queues);
+    this.#providers = followCapacities(PROVIDERS, queues);
     this.#room = new RoomController({
       ...options,
       flavors,

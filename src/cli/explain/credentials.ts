@@ -55,26 +55,25 @@ export function credentialsOf(cluster: Stored<Cluster>, found: Stored<KubeObject
   return { secret, state: "renewed", expires, ...(since === undefined ? {} : { since }) };
 }
 
-/** Returns the troubles of a member whose token, or whose agent's certificate, has ended. `now`: epoch ms. */
-export function credentialsTroubles(cluster: Stored<Cluster>, credentials: MemberCredentials, now: number): Trouble[] {
-  return [...certificateTroubles(cluster, now), ...tokenTroubles(cluster, credentials, now)];
-}
-
-/** An agent that was away for longer than its certificate lives gets no other by it. */
-function certificateTroubles(cluster: Stored<Cluster>, now: number): Trouble[] {
-  const { spec, status, metadata } = cluster;
-  const { certificateExpires: expires = "" } = status?.agent ?? {};
-  if (spec.agent === undefined || !(Date.parse(expires) <= now)) return [];
-  const what = `the certificate of the agent of ${metadata.name} has ended, so the agent cannot connect`;
-  return [{ what, since: expires, remedy: `\`${joinCommandOf(cluster)}\` lets it have another` }];
-}
-
-function tokenTroubles(cluster: Stored<Cluster>, { expires = "" }: MemberCredentials, now: number): Trouble[] {
-  if (!(Date.parse(expires) <= now)) return [];
-  const what = `this cluster's token for ${cluster.metadata.name} has ended`;
-  const remedy =
-    cluster.spec.agent === undefined
-      ? `\`${joinCommandOf(cluster)}\` makes another`
-      : "its agent brings another when it connects";
-  return [{ what, since: expires, remedy }];
+/**
+ * Returns the troubles of a member whose token, or whose agent's certificate, has ended: an agent gets no other certificate by one that
+ * has. `now`: epoch ms.
+ */
+export function credentialsTroubles(cluster: Stored<Cluster>, { expires }: MemberCredentials, now: number): Trouble[] {
+  const { name } = cluster.metadata;
+  const { agent } = cluster.spec;
+  const join = `\`${joinCommandOf(cluster)}\``;
+  const ended = [
+    {
+      since: agent && cluster.status?.agent?.certificateExpires,
+      what: `the certificate of the agent of ${name} has ended, so the agent cannot connect`,
+      remedy: `${join} lets it have another`,
+    },
+    {
+      since: expires,
+      what: `this cluster's token for ${name} has ended`,
+      remedy: agent === undefined ? `${join} makes another` : "its agent brings another when it connects",
+    },
+  ];
+  return ended.flatMap(({ since = "", ...said }) => (Date.parse(since) <= now ? [{ ...said, since }] : []));
 }

@@ -1,20 +1,11 @@
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
 import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
-import { byName } from "../../api/json.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { outerMetadata, podsOf, type WorkloadKind } from "../simulation/workloads.ts";
-
-// Namespaces that serve the cluster itself (manifests/policies.yaml, legation-namespaces).
-const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
-  "kube-system",
-  "kube-public",
-  "kube-node-lease",
-  "legation-system",
-]);
+import { isWorkloadKind, outerMetadata, podsOf, type WorkloadKind } from "../simulation/workloads.ts";
 
 type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences">;
 
@@ -32,6 +23,11 @@ export function ownWorkloadOf(object: WrittenObject, kind: WorkloadKind): OwnWor
   return { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };
 }
 
+const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; create a bare pod or a Job anew with it`;
+const MADE_BEFORE =
+  "created before delegation was asked for: delete them, and their workload creates them anew (create a bare pod or a Job " +
+  "anew yourself; a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
+
 /**
  * Returns why a pod is not delegated, and what to write. The text fits one pod and many. `namespace` is undefined if the account may
  * not read it, `workload` if it is unknown.
@@ -41,27 +37,6 @@ export function whyNotDelegated(
   namespace: Stored<Namespace> | undefined,
   workload?: OwnWorkload,
 ): string {
-  const never = whyNever(metadata);
-  if (never !== undefined) return never;
-  if (namespace === undefined) return "neither the pod nor its workload or namespace asked for delegation";
-  const { name, labels = {} } = namespace.metadata;
-  if (RESERVED_NAMESPACES.has(name)) {
-    return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
-  }
-  const mode = delegationModeOf(labels);
-  // A namespace that delegates all pods needs no annotation.
-  const isOptional = mode !== undefined && mode !== "annotated";
-  const problem = declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, name, workload));
-  return mode === undefined ? `${noMode(namespace)}; ${problem ?? "create its pods anew"}` : (problem ?? MADE_BEFORE);
-}
-
-const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; create a bare pod or a Job anew with it`;
-const MADE_BEFORE =
-  "created before delegation was asked for: delete them, and their workload creates them anew (create a bare pod or a Job " +
-  "anew yourself; a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
-
-/** Returns why admission never delegates such a pod. Undefined if it may. */
-function whyNever(metadata: PodMetadata): string | undefined {
   const { labels = {}, annotations = {} } = metadata;
   if (labels[HOST_LABEL] !== undefined) {
     return `the label ${HOST_LABEL} is there, so another host delegates to this cluster: its delegates are never delegated`;
@@ -70,7 +45,13 @@ function whyNever(metadata: PodMetadata): string | undefined {
     return "static pods, which a kubelet of this cluster runs by itself, are never delegated";
   }
   if (controllerOf({ metadata })?.kind === "DaemonSet") return "pods of DaemonSets belong to nodes of this cluster";
-  return undefined;
+  if (namespace === undefined) return "neither the pod nor its workload or namespace asked for delegation";
+  const mode = delegationModeOf(namespace.metadata.labels);
+  // A namespace that delegates all pods needs no annotation.
+  const isOptional = mode !== undefined && mode !== "annotated";
+  const problem =
+    declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, namespace.metadata.name, workload));
+  return mode === undefined ? `${noMode(namespace)}; ${problem ?? "create its pods anew"}` : (problem ?? MADE_BEFORE);
 }
 
 /** Describes the problem of the namespace's label, and the command that fixes it. */
@@ -92,11 +73,8 @@ function declined(metadata: PodMetadata, workload: OwnWorkload | undefined): str
   if ([next, metadata.annotations].some((each) => each?.[DELEGATE_ANNOTATION] === "false")) {
     return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
   }
-  const problems = [next, workload?.metadata?.annotations ?? {}].flatMap((each) => {
-    const read = parsePlacement(each);
-    return read.ok ? [] : read.problems;
-  });
-  return problems[0]?.message;
+  const parsed = [next, workload?.metadata?.annotations ?? {}].map((each) => parsePlacement(each));
+  return parsed.flatMap((read) => (read.ok ? [] : read.problems))[0]?.message;
 }
 
 /** Returns what to write so that the workload's next pods ask for delegation. Undefined if they do. */
@@ -114,19 +92,15 @@ function notAsked(metadata: PodMetadata, namespace: string, workload: OwnWorkloa
 
 /** Returns how the workload's annotations get into its pod template: admission copies them at an update. */
 function notInTemplate(namespace: string, { kind, name, metadata }: OwnWorkload): string {
-  const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
-  const outer = owner === undefined ? { kind, name } : { kind: owner.kind, name: owner.name ?? "" };
-  const object = `${outer.kind.toLowerCase()} ${outer.name} -n ${namespace}`;
-  const remedy = byName({
-    Deployment: `write \`kubectl rollout restart ${object}\``,
-    StatefulSet: `write \`kubectl rollout restart ${object}\``,
-    Job: "a Job's template cannot change, so delete the Job and create it anew",
-    CronJob: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`; its next run has them`,
-    ReplicaSet: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
-    ReplicationController: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
-  });
-  const theirs = `${outer.kind} ${outer.name} makes that template: write them into its own pod template`;
-  return `the annotations of ${kind} ${name} are not in its pod template: ${remedy[outer.kind] ?? theirs}`;
+  const outer = metadata?.ownerReferences?.find(({ controller }) => controller === true) ?? { kind, name };
+  const touch = `kubectl annotate ${outer.kind.toLowerCase()} ${outer.name} -n ${namespace} touched="$(date)" --overwrite`;
+  const remedy =
+    outer.kind === "Job"
+      ? "a Job's template cannot change, so delete the Job and create it anew"
+      : isWorkloadKind(outer.kind)
+        ? `write \`${touch}\`, then delete pods that stay; a CronJob's next run has them`
+        : `${outer.kind} ${outer.name} makes that template: write them into its own pod template`;
+  return `the annotations of ${kind} ${name} are not in its pod template: ${remedy}`;
 }
 
 function asks(annotations: Annotations = {}): boolean {

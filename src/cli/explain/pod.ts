@@ -2,21 +2,16 @@ import {
   ADDED_CONDITION,
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
+  GROUP_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
-  PROXY_LABEL,
   REFUSED_CONDITION,
   SCHEDULER_NAME_ANNOTATION,
+  WISHES_OF_ANNOTATION,
 } from "../../api/keys.ts";
-import {
-  type ContainerStatus,
-  type KubeEvent,
-  type Namespace,
-  type Pod,
-  type Stored,
-  timestamp,
-} from "../../api/kubernetes.ts";
+import { type KubeEvent, type Namespace, type Pod, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
+import { isWish } from "../../api/workload-wishes.ts";
 import { asksHostFirst, isOverflow } from "../../pods/overflow.ts";
 import {
   conditionOf,
@@ -30,14 +25,13 @@ import {
 } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import { type ToldEvent, toldEvents } from "./events.ts";
+import { lastOf, type ToldEvent, toldEvents } from "./events.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { placed, pulled, type Told } from "./placed.ts";
 import { reasonLine, reasonsOf } from "./reasons.ts";
-import { inMember, inOrder, onHost, type Stamp, type Station, station } from "./station.ts";
+import { inMember, inOrder, onHost, type Station, station, UNTIMED } from "./station.ts";
 import { addedTroubles, exitWords, waitWords } from "./trouble.ts";
-import { gatesOf, UNREPORTED } from "./waiting.ts";
+import { gatesOf, isMarked, UNREPORTED } from "./waiting.ts";
 
 /** A pod's life so far, oldest step first. */
 export interface Journey {
@@ -72,138 +66,167 @@ export interface Own {
  */
 export function journeyOf(
   pod: Stored<Pod>,
-  events: readonly KubeEvent[],
+  told: readonly KubeEvent[],
   own: Own = {},
   { troubles, notRead, delegateMade }: OfMember = { troubles: [] },
 ): Journey {
-  const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
-  const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);
+  const { name, namespace, annotations = {} } = pod.metadata;
+  const cluster = annotations[CLUSTER_ANNOTATION];
   return {
     pod: `${namespace}/${name}`,
-    delegated,
-    cluster: annotations[CLUSTER_ANNOTATION],
+    delegated: isMarked(pod),
+    cluster,
     delegateUid: annotations[DELEGATE_UID_ANNOTATION],
     memberNode: annotations[MEMBER_NODE_ANNOTATION],
     stations: inOrder([
-      ...created(pod, delegated, own),
-      ...placing(pod, delegated, { told: events, delegateMade }),
-      ...running(pod, events),
-      ...added(pod),
-      ...refused(pod),
-      ...ending(pod),
+      ...created(pod, own),
+      ...(isBound(pod) ? bound(pod, told, delegateMade) : isTerminal(pod) ? [] : [waiting(pod)]),
+      ...running(pod, told, cluster),
+      ...marked(pod),
+      ...ending(pod, cluster),
     ]),
     troubles: [...troubles, ...addedTroubles(pod)],
     notRead,
-    events: toldEvents(events),
+    events: toldEvents(told),
   };
 }
 
-function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: Own): Station[] {
+function created(pod: Stored<Pod>, { namespace, workload }: Own): Station[] {
   const { creationTimestamp, annotations = {} } = pod.metadata;
   const owner = controllerOf(pod);
-  const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
-  const isMarked = delegated || isOverflow(pod);
   const by = owner && `by ${owner.kind} ${owner.name}`;
   const at = onHost(creationTimestamp);
-  if (!isMarked) {
+  if (!isMarked(pod) && !isOverflow(pod)) {
     return [station(at, "created; it is not delegated", by, whyNotDelegated(pod.metadata, namespace, workload))];
   }
-  return [
-    station(at, "created", by),
-    station(
-      at,
-      delegated ? "admitted as a proxy" : "admitted in overflow mode",
-      scheduler && `its own scheduler there is ${scheduler}`,
-    ),
-  ];
+  const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
+  const admitted = isOverflow(pod) ? "admitted in overflow mode" : "admitted as a proxy";
+  return [station(at, "created", by), station(at, admitted, scheduler && `its own scheduler there is ${scheduler}`)];
 }
 
-function placing(pod: Stored<Pod>, delegated: boolean, told: Told): Station[] {
-  if (isBound(pod)) return bound(pod, told);
-  if (isTerminal(pod)) return [];
-  const { lastTransitionTime: at, message } = conditionOf(pod, "PodScheduled") ?? {};
-  if (isGated(pod)) return [station(onHost(undefined), "waits for its scheduling gates", `gates: ${gatesOf(pod)}`)];
-  if (isOverflow(pod)) return [overflowing(pod, at)];
-  if (!delegated) return [station(onHost(undefined), "waits for a scheduler", message)];
+/** Returns the present step of a pod without a node. */
+function waiting(pod: Stored<Pod>): Station {
+  const { lastTransitionTime, message } = conditionOf(pod, "PodScheduled") ?? {};
+  const pending = onHost(undefined);
+  if (isGated(pod)) return station(pending, "waits for its scheduling gates", `gates: ${gatesOf(pod)}`);
+  if (isOverflow(pod)) return overflowing(pod, lastTransitionTime);
+  if (!isMarked(pod)) return station(pending, "waits for a scheduler", message);
   const waits = whyNotPlaced(pod);
-  if (waits === undefined) return [station(onHost(undefined), `waits for a member cluster; ${UNREPORTED}`)];
+  if (waits === undefined) return station(pending, `waits for a member cluster; ${UNREPORTED}`);
   const reasons = reasonsOf(waits.message ?? "");
   const what = `waits for a member cluster: ${waits.reason}`;
-  return [{ ...station(onHost(waits.lastTransitionTime), what, ...reasons.map(reasonLine)), reasons }];
-}
-
-function bound(pod: Stored<Pod>, told: Told): Station[] {
-  const { annotations = {} } = pod.metadata;
-  const at = onHost(conditionOf(pod, "PodScheduled")?.lastTransitionTime);
-  const to = `bound to node ${pod.spec?.nodeName}`;
-  const cluster = annotations[CLUSTER_ANNOTATION];
-  if (cluster === undefined)
-    return [station(at, to, isOverflow(pod) ? "this cluster's scheduler was asked first" : undefined)];
-  if (annotations[DELEGATE_UID_ANNOTATION] !== undefined) return placed(pod, cluster, told);
-  const why = whyNotPlaced(pod)?.message;
-  if (asksHostFirst(pod)) {
-    return [station(at, `overflowed to ${cluster}; ${to}`, why ?? "its delegate has not been scheduled there yet")];
-  }
-  const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
-  return [station(at, `left with lost member ${cluster}; ${to}`, lost, why)];
+  return { ...station(onHost(waits.lastTransitionTime), what, ...reasons.map(reasonLine)), reasons };
 }
 
 /** Returns the step of a pod in overflow mode that has no node, with the host scheduler's message. */
 function overflowing(pod: Stored<Pod>, since: string | undefined): Station {
   const message = unschedulableMessage(pod);
-  const at = onHost(since);
   if (message === undefined)
     return station(onHost(undefined), "waits for this cluster's scheduler, which is asked first");
   const { nominatedNodeName } = pod.status ?? {};
   if (nominatedNodeName)
-    return station(at, `waits until this cluster's scheduler has made room on ${nominatedNodeName}`, message);
+    return station(
+      onHost(since),
+      `waits until this cluster's scheduler has made room on ${nominatedNodeName}`,
+      message,
+    );
   const written = pod.metadata.annotations?.[OVERFLOW_AFTER_ANNOTATION];
   const after = written ?? `its namespace's ${OVERFLOW_AFTER_ANNOTATION}, or ${DEFAULT_OVERFLOW_AFTER_SECONDS}s`;
   const next = `delegated when that has lasted for ${after} and a member cluster has room; an event NotOverflowed says why not`;
-  return station(at, "this cluster's scheduler has no node for it", message, next);
+  return station(onHost(since), "this cluster's scheduler has no node for it", message, next);
 }
 
-function running(pod: Stored<Pod>, told: readonly KubeEvent[]): Station[] {
+/** Returns the steps of a pod with a node; of one with a delegate: placed and made, scheduled in the member, and bound on the host. */
+function bound(pod: Stored<Pod>, told: readonly KubeEvent[], delegateMade: string | undefined): Station[] {
+  const { annotations = {} } = pod.metadata;
+  const at = onHost(conditionOf(pod, "PodScheduled")?.lastTransitionTime);
+  const to = `bound to node ${pod.spec?.nodeName}`;
+  const { [CLUSTER_ANNOTATION]: cluster, [DELEGATE_UID_ANNOTATION]: uid, [MEMBER_NODE_ANNOTATION]: node } = annotations;
+  if (cluster === undefined)
+    return [station(at, to, isOverflow(pod) ? "this cluster's scheduler was asked first" : undefined)];
+  const why = whyNotPlaced(pod)?.message;
+  if (uid === undefined && asksHostFirst(pod)) {
+    return [station(at, `overflowed to ${cluster}; ${to}`, why ?? "its delegate has not been scheduled there yet")];
+  }
+  if (uid === undefined) {
+    const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
+    return [station(at, `left with lost member ${cluster}; ${to}`, lost, why)];
+  }
+  // The choice is made anew until the delegate's creation is sent: both have one time.
+  const made = delegateMade === undefined ? UNTIMED : inMember(delegateMade, cluster);
+  const unread = delegateMade === undefined ? `only ${cluster} records when, and it was not read there` : undefined;
+  const [scheduled] = timesOf(told, "Scheduled", cluster);
+  return [
+    station(made, `placed in ${cluster}`, ...whyThere(annotations), notTaken(told)),
+    station(made, `delegate made in ${cluster}`, `uid ${uid}`, unread),
+    station(
+      scheduled === undefined ? UNTIMED : inMember(scheduled, cluster),
+      `scheduled in ${cluster}`,
+      node && `on its node ${node}`,
+    ),
+    station(at, to, "the host learned that the delegate was scheduled"),
+  ];
+}
+
+/** Returns the annotations that limit or order members. */
+function whyThere(annotations: Readonly<Record<string, string>>): string[] {
+  const wishes = Object.entries(annotations).filter(
+    ([key]) => isWish(key) || key === GROUP_ANNOTATION || key === WISHES_OF_ANNOTATION,
+  );
+  return wishes.length > 0
+    ? wishes.map(([key, value]) => `${key}: ${value}`)
+    : ["its annotations limit it to no member: the best of those with room got it"];
+}
+
+/** Returns why other members did not take it, as the event of its placement says. */
+function notTaken(told: readonly KubeEvent[]): string | undefined {
+  const message = lastOf(told, "NotTakenByMember")?.message?.replace(/; placed in [^;]*$/, "");
+  return message === undefined ? undefined : `before it: ${message}`;
+}
+
+/** Returns when events that the member tells first occurred, by its clock; RFC 3339, earliest first. */
+function timesOf(told: readonly KubeEvent[], reason: string, member: string | undefined): string[] {
+  return told
+    .filter((event) => event.reason === reason && event.metadata?.annotations?.[CLUSTER_ANNOTATION] === member)
+    .flatMap(({ firstTimestamp, eventTime, lastTimestamp }) => firstTimestamp ?? eventTime ?? lastTimestamp ?? [])
+    .sort();
+}
+
+function running(pod: Stored<Pod>, told: readonly KubeEvent[], member: string | undefined): Station[] {
   const { startTime, containerStatuses = [], initContainerStatuses = [], phase = "Pending" } = pod.status ?? {};
   const all = [...initContainerStatuses, ...containerStatuses];
-  const [started] = all.flatMap(startsOf).sort();
+  const [started] = all
+    .flatMap(({ state, lastState }) => [lastState?.terminated, state?.running, state?.terminated])
+    .flatMap((each) => each?.startedAt ?? [])
+    .sort();
   const restarts = containerStatuses
     .filter(({ restartCount }) => restartCount > 0)
     .map(({ name, restartCount }) => `${name} restarted ${restartCount} times`);
-  const waiting = isTerminal(pod) ? [] : all.flatMap(waitWords);
+  const waits = isTerminal(pod) ? [] : all.flatMap(waitWords);
   const ready = conditionOf(pod, "Ready");
-  const member = pod.metadata.annotations?.[CLUSTER_ANNOTATION];
-  const there = (at: string | undefined): Stamp => inMember(at, member);
+  const pulledAt = timesOf(told, "Pulled", member).at(-1);
+  const pulls = new Set(told.filter(({ reason }) => reason === "Pulled").map(({ message = "" }) => message));
+  const at = (time: string | undefined, what: string, ...details: string[]): Station[] =>
+    time === undefined ? [] : [station(inMember(time, member), what, ...details)];
   return [
-    ...(startTime === undefined ? [] : [station(there(startTime), "accepted by the kubelet")]),
-    ...pulled(told, member),
-    ...(started === undefined ? [] : [station(there(started), "containers started", ...restarts)]),
-    ...(waiting.length === 0 ? [] : [station(there(undefined), `${phase}: containers wait`, ...waiting)]),
-    ...(ready?.status === "True" ? [station(there(ready.lastTransitionTime), "ready")] : []),
+    ...at(startTime, "accepted by the kubelet"),
+    ...at(pulledAt, "images pulled", ...pulls),
+    ...at(started, "containers started", ...restarts),
+    ...(waits.length === 0 ? [] : [station(onHost(undefined), `${phase}: containers wait`, ...waits)]),
+    ...(ready?.status === "True" ? [station(inMember(ready.lastTransitionTime, member), "ready")] : []),
   ];
 }
 
-function startsOf({ state, lastState }: ContainerStatus): string[] {
-  const starts = [lastState?.terminated, state?.running, state?.terminated].map((each) => each?.startedAt);
-  return starts.filter((at) => at !== undefined);
+/** Returns the steps that Legation's conditions name: containers that the member added, and a write that a cluster refuses. */
+function marked(pod: Stored<Pod>): Station[] {
+  return [ADDED_CONDITION, REFUSED_CONDITION].flatMap((type) => {
+    const { status, reason, message = "", lastTransitionTime } = conditionOf(pod, type) ?? {};
+    const what = type === ADDED_CONDITION ? `${memberOf(pod) ?? "its member"} added containers` : `held up: ${reason}`;
+    return status === "True" ? [station(onHost(lastTransitionTime), what, ...message.split("; "))] : [];
+  });
 }
 
-/** Returns the step that names the containers of the delegate that the pod lacks. */
-function added(pod: Stored<Pod>): Station[] {
-  const { message, lastTransitionTime } = conditionOf(pod, ADDED_CONDITION) ?? {};
-  if (message === undefined) return [];
-  return [
-    station(onHost(lastTransitionTime), `${memberOf(pod) ?? "its member"} added containers`, ...message.split("; ")),
-  ];
-}
-
-/** Returns the step of a pod for which a cluster refuses a write. */
-function refused(pod: Stored<Pod>): Station[] {
-  const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
-  return status === "True" ? [station(onHost(lastTransitionTime), `held up: ${reason}`, ...message.split("; "))] : [];
-}
-
-function ending(pod: Stored<Pod>): Station[] {
+function ending(pod: Stored<Pod>, member: string | undefined): Station[] {
   const { deletionTimestamp, finalizers = [] } = pod.metadata;
   const { phase, reason, message, containerStatuses = [] } = pod.status ?? {};
   const stations: Station[] = [];
@@ -216,14 +239,8 @@ function ending(pod: Stored<Pod>): Station[] {
   if (isTerminal(pod)) {
     const finished = containerStatuses.flatMap(({ state }) => state?.terminated?.finishedAt ?? []).sort();
     const what = `finished: ${phase}${reason === undefined ? "" : ` (${reason})`}`;
-    stations.push(
-      station(
-        inMember(finished.at(-1), pod.metadata.annotations?.[CLUSTER_ANNOTATION]),
-        what,
-        message,
-        ...containerStatuses.flatMap(exitWords),
-      ),
-    );
+    const exits = containerStatuses.flatMap(exitWords);
+    stations.push(station(inMember(finished.at(-1), member), what, message, ...exits));
   }
   return stations;
 }

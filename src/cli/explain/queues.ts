@@ -1,22 +1,24 @@
+import { defined } from "../../api/defined.ts";
 import { QUOTA_ANNOTATION } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterQueue, LocalQueue, ResourceFlavor } from "../../api/kueue.ts";
 import type { Workload } from "../../api/kueue-workload.ts";
+import { parseAmounts } from "../../api/quantity.ts";
 import { clusterQueues, localQueues, resourceFlavors, workloads } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
+import { flavorOf, hasNodesFor, selectsMembers } from "../../placement/flavors.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { SimulatedMember } from "../../simulation/simulated-member.ts";
 import { FLAVORS, type Hidden, OTHER_WORKLOADS, QUEUES } from "../shared/hidden.ts";
 import { listServed, listWhereAllowed, namespacedName, readable } from "../shared/reading.ts";
 import type { HostMembers } from "./members.ts";
 import {
   isDeactivated,
   isWaiting,
-  membersOfFlavors,
   type QueueState,
-  queueState,
   type WaitingWorkload,
   waitingWorkload,
   waitsSince,
@@ -100,32 +102,69 @@ export class QueueReader {
 /** Sums up each queue, what waits in it and what for, in the order of their names. `shown`: the most that are told of a queue. */
 export function queueStatuses(objects: QueueObjects, members: HostMembers, shown: number): QueueStatus[] {
   const ofFlavor = membersOfFlavors(objects.flavors, members);
-  const states = objects.queues.map((queue) => queueState(queue, ofFlavor));
+  const sorted = objects.queues.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  const states = sorted.map((queue) => ({ queue, state: queueState(queue, ofFlavor) }));
+  const queues = states.map(({ state }) => state);
   const queueOf = new Map(objects.localQueues.map((local) => [namespacedName(local), local.spec?.clusterQueue]));
   const waiting = Map.groupBy(
     objects.workloads.filter(isWaiting),
     ({ metadata, spec, status }) =>
       status?.admission?.clusterQueue ?? queueOf.get(`${metadata.namespace}/${spec?.queueName}`),
   );
-  return objects.queues
-    .map((queue, index) => {
-      const { metadata, spec, status } = queue;
-      const state = states[index] ?? queueState(queue, ofFlavor);
-      const around = { state, queues: states, isStrict: spec?.queueingStrategy === "StrictFIFO", members };
-      return {
-        ...state,
-        followsMembers: metadata.annotations?.[QUOTA_ANNOTATION] === "follow",
-        admitted: status?.admittedWorkloads ?? 0,
-        pending: pendingIn(queue),
-        waiting: firstOf(waiting.get(metadata.name) ?? [], shown).map((workload) => waitingWorkload(workload, around)),
-      };
-    })
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return states.map(({ queue: { metadata, spec, status }, state }) => {
+    const around = { queue: state, queues, isStrict: spec?.queueingStrategy === "StrictFIFO", members };
+    const { pendingWorkloads = 0, reservingWorkloads = 0, admittedWorkloads = 0 } = status ?? {};
+    return {
+      ...state,
+      followsMembers: metadata.annotations?.[QUOTA_ANNOTATION] === "follow",
+      admitted: admittedWorkloads,
+      pending: pendingWorkloads + Math.max(0, reservingWorkloads - admittedWorkloads),
+      waiting: firstOf(waiting.get(metadata.name) ?? [], shown).map((workload) => waitingWorkload(workload, around)),
+    };
+  });
 }
 
-function pendingIn({ status }: Stored<ClusterQueue>): number {
-  const { pendingWorkloads = 0, reservingWorkloads = 0, admittedWorkloads = 0 } = status ?? {};
-  return pendingWorkloads + Math.max(0, reservingWorkloads - admittedWorkloads);
+/** Returns the members that each flavor selects, by its name: as the controller does, by what their Clusters say of nodes. */
+function membersOfFlavors(
+  flavors: readonly Stored<ResourceFlavor>[],
+  { clusters }: Pick<HostMembers, "clusters">,
+): ReadonlyMap<string, readonly string[]> {
+  const candidates = clusters.map((cluster) => new SimulatedMember(cluster, undefined).candidate());
+  const entries = flavors.map(flavorOf).map((flavor): [string, string[]] => {
+    const selected = selectsMembers(flavor, candidates) ? candidates : [];
+    return [flavor.name, selected.filter((candidate) => hasNodesFor(flavor, candidate)).map(({ name }) => name)];
+  });
+  return new Map(entries);
+}
+
+/** Sums up a queue. `members` has those of each flavor. */
+function queueState(
+  { metadata, spec, status }: Stored<ClusterQueue>,
+  members: ReadonlyMap<string, readonly string[]>,
+): QueueState {
+  const active = status?.conditions?.find(({ type }) => type === "Active");
+  const flavors = (spec?.resourceGroups ?? []).flatMap((group) => group.flavors ?? []);
+  const used = (flavor: string, resource: string): string | number => {
+    const { resources } = status?.flavorsReservation?.find(({ name }) => name === flavor) ?? {};
+    return resources?.find(({ name }) => name === resource)?.total ?? 0;
+  };
+  const amount = (resource: string, written: string | number): number => {
+    return parseAmounts({ [resource]: written })[resource] ?? 0;
+  };
+  return {
+    name: metadata.name,
+    ...defined({ cohort: spec?.cohortName }),
+    ...(active?.status === "False" ? { stopped: active.message ?? "it is not active" } : {}),
+    flavors: flavors.map(({ name, resources = [] }) => ({
+      name,
+      members: members.get(name) ?? [],
+      quotas: resources.map(({ name: resource, nominalQuota = 0 }) => ({
+        resource,
+        used: amount(resource, used(name, resource)),
+        nominal: amount(resource, nominalQuota),
+      })),
+    })),
+  };
 }
 
 /** Returns those that wait longest; those that Kueue leaves alone come last. */

@@ -1,4 +1,4 @@
-import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
 import type { KubeObject, ObjectMeta, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -6,11 +6,11 @@ import { namespaces, pods } from "../../kube/resources.ts";
 import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { objectOf } from "../shared/documents.ts";
+import { Failure } from "../shared/failure.ts";
 import { hiddenLine, ofViewers } from "../shared/hidden.ts";
 import type { OpenMember } from "../shared/open-member.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
-import { readDelegateMade } from "./delegate.ts";
 import { readEvents } from "./events.ts";
 import { findMembers } from "./members.ts";
 import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
@@ -64,14 +64,10 @@ export async function readMember(
 ): Promise<Pick<Journey, "troubles" | "notRead">> {
   const name = pod.metadata.annotations?.[CLUSTER_ANNOTATION] === undefined ? undefined : memberOf(pod);
   if (name === undefined || isTerminal(pod)) return { troubles: [] };
-  try {
-    const { clusters, nodes } = await findMembers(host, [name], signal);
-    const [cluster] = clusters;
-    return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, nodes[0]) };
-  } catch (error) {
-    if (!isKubeError(error, "Forbidden")) throw error;
-    return { troubles: [], notRead: hiddenLine([ofViewers(`whether ${name} is ready`)]) };
-  }
+  const found = await readable(findMembers(host, [name], signal));
+  if (found === undefined) return { troubles: [], notRead: hiddenLine([ofViewers(`whether ${name} is ready`)]) };
+  const [cluster] = found.clusters;
+  return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, found.nodes[0]) };
 }
 
 // A Deployment owns ReplicaSets, a CronJob owns Jobs. Hand-written owner references may form a cycle.
@@ -102,4 +98,34 @@ export async function readOwnWorkload(
     metadata = stored.metadata;
   }
   return found;
+}
+
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+// A member that does not answer must not keep the rest of a pod's way waiting.
+const WITHIN_MS = 3_000;
+
+/**
+ * Reads when a pod's delegate was made, by its member's clock, with the user's own rights there; RFC 3339. Undefined: there is no
+ * delegate, or the user has no way to it. Rejects with the signal's reason.
+ */
+export async function readDelegateMade(
+  { metadata }: Stored<Pod>,
+  open: OpenMember,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { namespace = "", name, annotations = {} } = metadata;
+  const { [CLUSTER_ANNOTATION]: member, [DELEGATE_UID_ANNOTATION]: uid } = annotations;
+  if (member === undefined || uid === undefined) return undefined;
+  const within = AbortSignal.any([signal, AbortSignal.timeout(WITHIN_MS)]);
+  try {
+    const client = await open(member);
+    const found = await client.find(pods, { namespace, name }, { signal: within });
+    const { creationTimestamp: made = "" } = found?.metadata ?? {};
+    const isTime = TIMESTAMP.test(made) && !Number.isNaN(Date.parse(made));
+    return found?.metadata.uid === uid && isTime ? made : undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (within.aborted || isKubeError(error) || error instanceof Failure) return undefined;
+    throw error;
+  }
 }

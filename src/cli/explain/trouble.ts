@@ -1,10 +1,11 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { ADDED_CONDITION, DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import { ADDED_CONDITION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { counted } from "../../api/wording.ts";
 import { ADDED_CONTAINER_FAILING } from "../../pods/added-containers.ts";
 import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { isTolerated } from "../../pods/scheduling.ts";
 import { firstTimeOf, lastOf } from "./events.ts";
 import { cordoned, type HostMembers, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
@@ -32,21 +33,18 @@ export function troublesOf(
   ];
 }
 
-/** Returns the problems of a pod's member, and what they mean for the pod. `node` is the member's virtual node. */
+/** Returns the problems of a pod's member. `node` is the member's virtual node. */
 export function memberTroubles(
   pod: Stored<Pod>,
   cluster: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
 ): Trouble[] {
   if (isTerminal(pod)) return [];
-  const removal = removing(cluster);
-  return [
-    ...lostMember(cluster, node, [pod]),
-    ...(removal === undefined ? cordonOf(pod, cluster.metadata.name, node) : [removal]),
-  ];
+  const closed = removing(cluster) ?? (isDeleting(pod) ? undefined : cordoned(cluster.metadata.name, node));
+  return [...lostMember(cluster, node, [pod]), ...(closed === undefined ? [] : [closed])];
 }
 
-const LOST_TAINT = "node.kubernetes.io/unreachable";
+const LOST = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
 
 /** Returns the trouble of a member that is not ready and has some of these pods, with what becomes of them. */
 export function lostMember(
@@ -71,36 +69,22 @@ export function lostMember(
 
 /** Returns when a lost member's pods are evicted, as the node lifecycle controller decides it. */
 function evictionOf(pods: readonly Stored<Pod>[], member: string): string {
-  const after = pods.map(evictedAfter).filter((seconds) => seconds !== undefined);
+  const after = pods.map(evictedAfter).filter(Number.isFinite);
   const staying = pods.length - after.length;
   const waiting = `tolerations (legation.dev/failover) keep ${counted(staying)} there until ${member} is ready again`;
   if (after.length === 0) return waiting;
   return (
-    `${Math.min(...after)} s after its node gets the taint ${LOST_TAINT}, Kubernetes evicts them: a ReplicaSet or Job ` +
+    `${Math.min(...after)} s after its node gets the taint ${LOST.key}, Kubernetes evicts them: a ReplicaSet or Job ` +
     `replaces them then, a StatefulSet only when ${member} is ready again, its node is tainted out of service, or they ` +
     `are deleted by force; nothing replaces a bare pod${staying === 0 ? "" : `; ${waiting}`}`
   );
 }
 
-/** Returns after how many seconds the taint of a lost node evicts the pod. Undefined: never. */
-function evictedAfter({ spec }: Pod): number | undefined {
-  const matching = (spec?.tolerations ?? []).filter(
-    ({ key = LOST_TAINT, effect = "NoExecute" }) => key === LOST_TAINT && effect === "NoExecute",
-  );
-  if (matching.length === 0) return 0;
-  const limited = matching.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []);
-  return limited.length === 0 ? undefined : Math.min(...limited);
-}
-
-function cordonOf(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
-  if (isDeleting(pod)) return [];
-  // A cordon does not stop the delegate of a bound pod.
-  const isStaying = isBound(pod) || pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] !== undefined;
-  const meaning = isStaying
-    ? "this pod stays there, and one that replaces it goes elsewhere"
-    : "this pod gets no delegate there before that ends";
-  const trouble = cordoned(member, node, meaning);
-  return trouble === undefined ? [] : [trouble];
+/** Returns after how many seconds the taint of a lost node evicts the pod. */
+function evictedAfter({ spec }: Pod): number {
+  const tolerating = (spec?.tolerations ?? []).filter((toleration) => isTolerated(LOST, [toleration]));
+  if (tolerating.length === 0) return 0;
+  return Math.min(...tolerating.map(({ tolerationSeconds = Number.POSITIVE_INFINITY }) => tolerationSeconds));
 }
 
 /** Returns the last refusal to create pods, while pods or a CronJob's run are missing. An event may be outdated. */
@@ -109,21 +93,22 @@ function refused(replicas: number, pods: readonly Stored<Pod>[], refusals: reado
   const last = lastOf(refusals);
   if (last === undefined) return [];
   const { involvedObject: { kind = "", name = "" } = {}, message = "" } = last;
-  const told = { since: firstTimeOf(last), by: `${kind} ${name}` };
-  if (kind === "CronJob") return [{ what: `its Job cannot be created: ${message}`, ...told }];
-  if (missing <= 0) return [];
-  return [{ what: `${missing} more cannot be created: ${message}`, ...told }];
+  const isRun = kind === "CronJob";
+  if (!isRun && missing <= 0) return [];
+  const what = `${isRun ? "its Job" : `${missing} more`} cannot be created: ${message}`;
+  return [{ what, since: firstTimeOf(last), by: `${kind} ${name}` }];
 }
 
 /** Returns one trouble for all pods of a cluster that do not start, or have failed, for the same reason. */
 function notRunning(namespace: string, pods: readonly Stored<Pod>[]): Trouble[] {
-  const found = pods.flatMap((pod) => {
+  const groups = Map.groupBy(pods, (pod) => {
     const problem = problemOf(pod);
-    return problem === undefined ? [] : [{ pod, words: `in ${memberOf(pod) ?? "this cluster"}: ${problem}` }];
+    return problem && `in ${memberOf(pod) ?? "this cluster"}: ${problem}`;
   });
-  return [...Map.groupBy(found, ({ words }) => words)].map(([words, those]) => ({
+  groups.delete(undefined);
+  return [...groups].map(([words, those]) => ({
     what: `${counted(those.length)} ${words}`,
-    remedy: `see \`legation status pod ${those[0]?.pod.metadata.name} -n ${namespace}\``,
+    remedy: `see \`legation status pod ${those[0]?.metadata.name} -n ${namespace}\``,
   }));
 }
 

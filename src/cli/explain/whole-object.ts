@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
@@ -19,7 +20,7 @@ import { readWithoutProxies, type SeenHost } from "../simulation/host-state.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { unmetConditions } from "./delegated-type.ts";
 import { lastOf } from "./events.ts";
-import { memberAmong } from "./members.ts";
+import { memberAmong, readinessOf } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { whyNowhere } from "./pending.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
@@ -88,15 +89,9 @@ export async function readWholeObject(
   const namedBy =
     followed &&
     podsByMember(await listAll(client, pods, { namespace, labelSelector: OF_PROXIES, signal }), followed, name);
+  const shown = { type, builtIn, object: { kind: resource.kind, ...object }, told, host: seen?.host, now: Date.now() };
   return {
-    ...wholeObjectStatus({
-      type,
-      builtIn,
-      object: { kind: resource.kind, ...object },
-      told,
-      host: seen?.host,
-      now: Date.now(),
-    }),
+    ...wholeObjectStatus(shown),
     ...(namedBy === undefined ? {} : { namedBy }),
     hidden: hiddenLine([...(seen?.hidden ?? [MEMBERS]), ...ofType]),
   };
@@ -134,32 +129,23 @@ function podsByMember(
   name: string,
 ): NonNullable<WholeObjectStatus["namedBy"]> {
   const naming = proxies.filter((pod) => !isTerminal(pod) && of(pod).some((object) => object.name === name));
-  const counts = new Map<string | undefined, number>();
-  for (const pod of naming) counts.set(memberOf(pod), (counts.get(memberOf(pod)) ?? 0) + 1);
-  return [...counts].map(([cluster, count]) => ({ cluster, pods: count }));
+  return [...Map.groupBy(naming, memberOf)].map(([cluster, those]) => ({ cluster, pods: those.length }));
 }
 
 const NO_PLACE: ObjectPlace = { clusters: [], others: [], misfits: [] };
 
 function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostState | undefined): ObjectInMember[] {
-  const recorded = new Map((membersOfObject(object) ?? []).map((record) => [record.member, record]));
-  const names = new Set([
-    ...recorded.keys(),
-    ...place.clusters.map(({ cluster }) => cluster),
-    ...place.others.map(({ cluster }) => cluster),
-  ]);
+  const records = new Map((membersOfObject(object) ?? []).map(({ member, ...record }) => [member, record]));
+  const excluded = new Map(place.others.map(({ cluster, message }) => [cluster, message]));
+  const names = new Set([...records.keys(), ...place.clusters.map(({ cluster }) => cluster), ...excluded.keys()]);
   return [...names].sort().map((cluster): ObjectInMember => {
-    const found = recorded.get(cluster);
-    const excluded = place.others.find((one) => one.cluster === cluster)?.message;
-    if (found === undefined && excluded !== undefined) return { cluster, state: "Excluded", message: excluded };
+    const record = records.get(cluster);
+    const message = excluded.get(cluster);
+    if (record === undefined && message !== undefined) return { cluster, state: "Excluded", message };
     const lost = host && whyLost(cluster, host);
-    if (found === undefined) {
-      return { cluster, ...(lost === undefined ? { state: "Waiting" } : { state: "NotReachable", message: lost }) };
-    }
-    const { member: _, ...record } = found;
-    const was = `${lost}; it was ${record.state}`;
-    if (lost !== undefined) return { cluster, ...record, state: "NotReachable", message: was };
-    return { cluster, ...(excluded === undefined ? {} : { message: excluded }), ...record };
+    if (lost === undefined) return { cluster, state: "Waiting", ...defined({ message }), ...record };
+    const was = record === undefined ? "" : `; it was ${record.state}`;
+    return { cluster, ...record, state: "NotReachable", message: `${lost}${was}` };
   });
 }
 
@@ -167,7 +153,8 @@ function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostStat
 function whyLost(name: string, host: HostState): string | undefined {
   const member = memberAmong(host, name);
   if (member === undefined) return "its Cluster was removed";
-  return member.ready === "True" ? undefined : `it is not ready: ${member.reason}`;
+  const { ready, reason } = readinessOf(member.cluster, member.node);
+  return ready === "True" ? undefined : `it is not ready: ${reason}`;
 }
 
 function typeTroubles(type: Stored<DelegatedType>): Trouble[] {

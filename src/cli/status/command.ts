@@ -5,7 +5,7 @@ import { clusterOfNode, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { readHostOverview } from "../explain/host.ts";
+import { readHostStatus } from "../explain/host.ts";
 import { readMemberDetail } from "../explain/member.ts";
 import { inMember, type NamespaceStatus, readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { QueueReader } from "../explain/queues.ts";
@@ -99,6 +99,9 @@ export const command: Equip = equipped({
   },
 });
 
+// A single word is the name of a member.
+const OF_OTHERS = "for a workload or an object write its type and name, e.g. `legation status deployment/web`";
+
 interface StatusContext {
   readonly host: ClusterClient;
   /** The namespace in which an account may have its only rights. */
@@ -124,12 +127,12 @@ async function readStatus(
   if (target === undefined) {
     if (allNamespaces) return orOwn(podsOutcome(readAllNamespaces(host, signal), terminal), context, [OTHER_PODS]);
     if (given !== undefined) return podsOutcome(readNamespace(host, given, signal), terminal);
-    const overview = told(readHostOverview(host, { namespace, queues }, signal), membersText);
+    const overview = told(readHostStatus(host, { namespace, queues }, signal), membersText);
     return orOwn(overview, context, [ofViewers("the members and their state"), OTHER_PODS]);
   }
   const { name, kind } = target;
   if (kind === "Member") {
-    const member = told(readMemberDetail(host, { name, namespace }, signal), memberText);
+    const member = told(readMemberDetail(host, { name, namespace, otherwise: OF_OTHERS }, signal), memberText);
     return orOwn(member, context, [ofViewers("the member and its state"), OTHER_PODS], name);
   }
   if (kind === undefined) return told(readWholeObject(host, { ...target, namespace }, signal), wholeObjectText);

@@ -3,9 +3,8 @@ import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/k
 import { parseAmounts } from "../../api/quantity.ts";
 import { ageOf, amountText, counted } from "../../api/wording.ts";
 import { agentCertificateWords, credentialsWords } from "../explain/credentials-words.ts";
-import type { HostOverview } from "../explain/host.ts";
+import type { HostStatus, MemberStatus } from "../explain/host.ts";
 import type { MemberDetail } from "../explain/member.ts";
-import type { HostStatus, MemberStatus } from "../explain/members.ts";
 import { troubleText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { type Columns, some, tableOf, textOf } from "../shared/output.ts";
@@ -18,7 +17,7 @@ import { countsText } from "./workload-text.ts";
 const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
 
 export function membersText(
-  { clusters, waiting, queues = [], hidden }: HostOverview,
+  { clusters, waiting, queues = [], hidden }: HostStatus,
   now: number,
   terminal: Terminal,
 ): string {

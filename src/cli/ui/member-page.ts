@@ -5,15 +5,17 @@ import { nodes, pods } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
-import { readMemberDocument } from "../explain/member.ts";
+import { readMemberDetail } from "../explain/member.ts";
+import { asViewer } from "../shared/reading.ts";
 import { whyNotRead } from "./compared.ts";
 import type { MemberNode, MemberPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Reads a member for its view. Rejects with `Failure` when there is no such member, else with KubeError. */
 export async function readMemberPage(viewer: Viewer, name: string, signal: AbortSignal): Promise<MemberPageView> {
-  const document = await readMemberDocument(viewer.host, name, signal);
-  return { ...document, ...(await nodesOf(viewer, name, signal)) };
+  const { host, namespace } = viewer;
+  const { nodes: _, ...detail } = await asViewer(readMemberDetail(host, { name, namespace }, signal));
+  return { ...detail, ...(await nodesOf(viewer, name, signal)) };
 }
 
 /** Reads the nodes of a member and what its pods request of them, with the user's own rights. */

@@ -1,6 +1,6 @@
 import type { MemberPart } from "../../whole/member-part.ts";
-import type { MemberDocument } from "../explain/member.ts";
-import type { MemberStatus } from "../explain/members.ts";
+import type { MemberStatus } from "../explain/host.ts";
+import type { MemberDetail } from "../explain/member.ts";
 import type { Journey } from "../explain/pod.ts";
 import type { QueueStatus } from "../explain/queues.ts";
 import type { ComparedLine } from "./compare.ts";
@@ -140,7 +140,7 @@ export interface MemberNode {
 }
 
 /** A member, beyond its row. */
-export interface MemberPageView extends MemberDocument {
+export interface MemberPageView extends Omit<MemberDetail, "nodes"> {
   /** Undefined: not read. */
   readonly nodes?: readonly MemberNode[];
   readonly nodesNotRead?: string;

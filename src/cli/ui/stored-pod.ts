@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { type CountedPod, countedPod } from "../explain/member-use.ts";
+import { type CountedPod, countedPod } from "../explain/host.ts";
 import type { PodRow } from "./model.ts";
 import { podRow } from "./rows.ts";
 

@@ -87,7 +87,8 @@ interface Found {
   readonly installer: "legation" | "Helm" | undefined;
 }
 
-async function readDeployments(client: ClusterClient, signal: AbortSignal): Promise<Found[]> {
+/** Reads the Deployments of Legation and their pods. Rejects with KubeError. */
+export async function readDeployments(client: ClusterClient, signal: AbortSignal): Promise<Found[]> {
   const found = await Promise.all(
     [SYSTEM_NAMESPACE, ACCESS_NAMESPACE, RELAY_NAMESPACE].map(async (namespace) => {
       const selection = { namespace, labelSelector: LABELS, dropManagedFields: true, signal };

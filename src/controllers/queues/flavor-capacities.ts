@@ -1,4 +1,4 @@
-import type { Pod } from "../../api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ResourceFlavor } from "../../api/kueue.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { flavorOf, selectsMembers } from "../../placement/flavors.ts";
@@ -7,7 +7,8 @@ import type { Events } from "../../runtime/event-bus.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { ControllerEvents } from "../events.ts";
-import { capacities, type FlavorCapacity } from "./capacity.ts";
+import { type FlavorCapacity, capacities as sumCapacities } from "./capacity.ts";
+import { KueueController, type KueueKind, type KueueOptions } from "./kueue-controller.ts";
 import { memberRoom, type RoomFacts, unconnectedRoom } from "./member-rooms.ts";
 
 export interface FlavorCapacitiesOptions {
@@ -71,11 +72,50 @@ export class FlavorCapacities {
       .list()
       .map(flavorOf)
       .filter((flavor) => named.has(flavor.name) && selectsMembers(flavor, known));
-    const value = capacities(following, [
+    const value = sumCapacities(following, [
       ...members.map((member) => memberRoom(member, this.#options)),
       ...registry.unconnected().map((cluster) => unconnectedRoom(cluster, this.#options)),
     ]);
     this.#sums = { at: now, value };
     return value;
   }
+}
+
+/** A kind of Kueue's objects that say what members have. */
+export interface CapacityKind<T extends KubeObject> extends Omit<KueueKind<T>, "changeOf" | "onEvent" | "onState"> {
+  flavorsOf(object: T): readonly string[];
+  changeOf(
+    object: Stored<T>,
+    capacities: ReadonlyMap<string, FlavorCapacity>,
+    all: readonly Stored<T>[],
+    wall: number,
+  ): ReturnType<KueueKind<T>["changeOf"]>;
+}
+
+/** Makes the controller that keeps objects of one kind true to what members have. */
+export function followCapacities<T extends KubeObject>(
+  kind: CapacityKind<T>,
+  options: KueueOptions & {
+    readonly capacities: Pick<FlavorCapacities, "changed" | "current" | "onChange" | "start">;
+  },
+): KueueController<T> {
+  const { capacities } = options;
+  const following: KueueKind<T> = {
+    ...kind,
+    // Shares of others may have changed with it, and what flavors are used.
+    onEvent: () => capacities.changed(),
+    onState: (state) => {
+      if (state === "watching") capacities.start();
+    },
+    changeOf: (object, all, wall) => {
+      const current = capacities.current();
+      return current === undefined ? "unknown" : kind.changeOf(object, current, all, wall);
+    },
+  };
+  const controller = new KueueController(following, options);
+  capacities.onChange(
+    () => controller.enqueueAll(),
+    () => controller.store.list().flatMap((object) => kind.flavorsOf(object)),
+  );
+  return controller;
 }

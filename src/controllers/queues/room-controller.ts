@@ -1,13 +1,12 @@
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { ResourceFlavor } from "../../api/kueue.ts";
 import type { AdmissionCheck, CheckEntry, Workload } from "../../api/kueue-workload.ts";
-import { admissionChecks, workloads } from "../../api/resources.ts";
+import { workloads } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
 import { applyStatus } from "../../kube/apply-status.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { TimeSlice } from "../../kube/event-loop.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
-import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { PacedResync } from "../../runtime/paced-resync.ts";
@@ -17,13 +16,13 @@ import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import type { WholeWork } from "../../whole/type.ts";
 import type { ControllerEvents } from "../events.ts";
-import { type CheckAction, decideCheck, isRoomCheck, type ObservedCheck, placeWithinMs } from "./decide-check.ts";
+import { isRoomCheck, placeWithinMs, roomChecks } from "./checks.ts";
 import { type Action, decide, holdsQuota, isAsking, type Judged, type Observed, reservationOf } from "./decide-room.ts";
+import { KueueController, type KueueOptions } from "./kueue-controller.ts";
 import { type CompleteSpec, podsOf, workloadsOfPod } from "./room-pods.ts";
 import { judge, type QueuedWorkload } from "./room-round.ts";
 
-export interface RoomOptions extends ControllerOptions {
-  readonly host: ClusterClient;
+export interface RoomOptions extends KueueOptions {
   readonly events: Pick<Events<ControllerEvents>, "on">;
   readonly flavors: Pick<Reflector<ResourceFlavor>, "start" | "store" | "failing">;
   readonly proxies: ReadStore<Pod>;
@@ -44,8 +43,7 @@ const FIRST_ROUND_AFTER_MS = 50;
 /** Answers Kueue's AdmissionChecks `legation.dev/room`, while the host has any: whether members have room for a workload now. */
 export class RoomController {
   readonly #options: RoomOptions;
-  readonly #checks: Reflector<AdmissionCheck>;
-  readonly #checkLoop: Controller<string, ObservedCheck, CheckAction>;
+  readonly #checks: KueueController<AdmissionCheck>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #guard: WriteGuard;
   /** Verdicts of the last rounds, until the workload shows them or asks anew. */
@@ -58,20 +56,11 @@ export class RoomController {
 
   constructor(options: RoomOptions) {
     this.#options = options;
-    const { host: client, events, clock, log } = options;
+    const { events, clock } = options;
     this.#guard = new WriteGuard({ clock });
-    this.#checks = new Reflector<AdmissionCheck>({
-      ...{ client, clock, log },
-      resource: admissionChecks,
-      onEvent: (event) => this.#onCheck(event),
-    });
-    this.#checkLoop = new Controller<string, ObservedCheck, CheckAction>(
-      {
-        name: "room-checks",
-        observe: (name) => this.#observeCheck(name),
-        decide: decideCheck,
-        execute: (action, context) => this.#writeCheck(action, context),
-      },
+    const trouble = (): string | undefined => this.#trouble();
+    this.#checks = new KueueController(
+      roomChecks(trouble, (event) => this.#onCheck(event)),
       options,
     );
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -108,7 +97,6 @@ export class RoomController {
     await this.#checks.stop();
     this.#unwatch();
     await this.#ended;
-    await this.#checkLoop.stop();
     await this.#loop.stop();
   }
 
@@ -116,8 +104,8 @@ export class RoomController {
     if (this.#checks.store.list().some(isRoomCheck)) this.#workloads ??= this.#watch();
     else this.#unwatch();
     if (!isRoomCheck(object)) return;
-    this.#checkLoop.enqueue(object.metadata.name);
-    this.#enqueueAll();
+    this.#checks.enqueueAll();
+    for (const { metadata } of this.#workloads?.store.list() ?? []) this.#loop.enqueue(objectKey(metadata));
   }
 
   #watch(): Reflector<Workload> {
@@ -136,7 +124,7 @@ export class RoomController {
 
   /** A store is current once its watch is open, which no event tells of an empty list. */
   #onState(): void {
-    for (const { metadata } of this.#checks.store.list().filter(isRoomCheck)) this.#checkLoop.enqueue(metadata.name);
+    this.#checks.enqueueAll();
     this.#ask();
   }
 
@@ -150,10 +138,6 @@ export class RoomController {
     this.#loop.enqueueKnown(() => true);
   }
 
-  #enqueueAll(): void {
-    for (const { metadata } of this.#workloads?.store.list() ?? []) this.#loop.enqueue(objectKey(metadata));
-  }
-
   #trouble(): string | undefined {
     if (this.#workloads === undefined) return "Legation does not watch workloads yet";
     for (const { failing, store } of [this.#workloads, this.#options.flavors]) {
@@ -162,13 +146,6 @@ export class RoomController {
       if (!store.synced) return "Legation is reading objects of Kueue";
     }
     return undefined;
-  }
-
-  #observeCheck(name: string): ObservedCheck | undefined {
-    const check = this.#checks.store.get(objectKey({ name }));
-    if (check === undefined || !isRoomCheck(check)) return undefined;
-    const heldUntil = this.#guard.heldUntil(objectKey({ name }), STATUS);
-    return { check, trouble: this.#trouble(), heldUntil };
   }
 
   #entriesOf({ status }: Stored<Workload>): CheckEntry[] {
@@ -314,28 +291,6 @@ export class RoomController {
         log.warn({ reason }, "a Workload's admission check cannot be answered");
         this.#judged.delete(key);
       },
-    });
-  }
-
-  async #writeCheck(
-    { check, condition }: CheckAction,
-    { key, signal, log }: ActionContext<string>,
-  ): Promise<Expectation<ObservedCheck> | undefined> {
-    const { name, uid, resourceVersion } = check.metadata;
-    const { host } = this.#options;
-    const object = objectKey({ name: key });
-    const status = { conditions: [condition] };
-    return sendGuarded<ObjectKey, ObservedCheck, Stored<AdmissionCheck>>({
-      guard: this.#guard,
-      object,
-      write: STATUS,
-      send: () => applyStatus(host, resourceOf(admissionChecks, check), { name, uid }, { ...APPLIED, status, signal }),
-      onWritten: (written) => {
-        if (written.metadata.resourceVersion === resourceVersion) this.#guard.hold(object, STATUS, "NoEffect");
-        else this.#guard.written(object, STATUS, { [STATUS]: `${condition.reason} ${condition.message}` });
-        return (observed) => observed.check.metadata.resourceVersion !== resourceVersion;
-      },
-      onRefused: (reason) => log.warn({ reason }, "the condition of an AdmissionCheck cannot be written"),
     });
   }
 }

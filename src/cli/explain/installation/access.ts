@@ -7,9 +7,8 @@ import type { Stored } from "../../../api/kubernetes.ts";
 import { readAuthorities, trusted } from "../../../controllers/agents/authority.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { secrets } from "../../../kube/resources.ts";
-import { authoritiesFinding } from "./certificates.ts";
+import { authoritiesFinding, judgeServed } from "./certificates.ts";
 import { type Finding, fail, ok } from "./finding.ts";
-import { judgeServed } from "./served-certificate.ts";
 
 /** Checks the access of users to members: the APIService and its certificate. Rejects with KubeError. */
 export async function accessFindings(

@@ -21,28 +21,35 @@ export function deadlineOf(command: AbortSignal, timeoutMs: number): Deadline {
 }
 
 /**
- * Runs a check, and turns an error of an API server into a finding about `subject`. Rejects with an error of this program, and
- * when the user interrupts the command.
+ * Reads what checks are about. Resolves to undefined after an error of an API server, which it adds to `findings` as one about `subject`.
+ * Rejects with an error of this program, and when the user interrupts the command.
  */
-export async function checked(
+export async function attempt<T>(
   subject: string,
-  { command, signal, timeoutMs }: Deadline,
-  check: () => Promise<readonly Finding[]>,
-): Promise<readonly Finding[]> {
+  deadline: Deadline,
+  findings: Finding[],
+  read: () => Promise<T>,
+): Promise<T | undefined> {
   try {
-    return await check();
+    return await read();
   } catch (error) {
-    command.throwIfAborted();
-    if (error instanceof Failure) return [fail(error.message, diagnose(error).remedy ?? "see the message")];
-    if (!isKubeError(error) && !signal.aborted) throw error;
-    if (signal.aborted) {
-      return [fail(`${subject}: ${noAnswer(timeoutMs)}`, "see that its API server answers, or raise --timeout")];
-    }
-    return isKubeError(error) ? [unreadable(subject, error)] : [];
+    deadline.command.throwIfAborted();
+    findings.push(findingOf(subject, deadline, error));
+    return undefined;
   }
 }
 
-/** Runs checks at the same time, each by its subject. Rejects like `checked`. */
+/** Runs a check, and turns an error of an API server into a finding about `subject`. Rejects like `attempt`. */
+export async function checked(
+  subject: string,
+  deadline: Deadline,
+  check: () => Promise<readonly Finding[]>,
+): Promise<readonly Finding[]> {
+  const problems: Finding[] = [];
+  return (await attempt(subject, deadline, problems, check)) ?? problems;
+}
+
+/** Runs checks at the same time, each by its subject. Rejects like `attempt`. */
 export async function checkedAll(
   deadline: Deadline,
   checks: Readonly<Record<string, () => Promise<readonly Finding[]>>>,
@@ -51,9 +58,14 @@ export async function checkedAll(
   return (await Promise.all(parts)).flat();
 }
 
-function unreadable(subject: string, error: KubeError): Finding {
-  if (error.code !== "Forbidden") return fail(`${subject}: ${problemOf(error)}`, "see that the API server answers");
-  return forbidden(`${subject}: you may not ${error.verb} ${error.target}`);
+function findingOf(subject: string, { signal, timeoutMs }: Deadline, error: unknown): Finding {
+  if (error instanceof Failure) return fail(error.message, diagnose(error).remedy ?? "see the message");
+  if (signal.aborted) {
+    return fail(`${subject}: ${noAnswer(timeoutMs)}`, "see that its API server answers, or raise --timeout");
+  }
+  if (!isKubeError(error)) throw error;
+  if (error.code === "Forbidden") return forbidden(`${subject}: you may not ${error.verb} ${error.target}`);
+  return fail(`${subject}: ${problemOf(error)}`, "see that the API server answers");
 }
 
 /** Returns the error's words at a length that fits one line. */

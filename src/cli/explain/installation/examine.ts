@@ -2,12 +2,9 @@ import type { Cluster } from "../../../api/cluster.ts";
 import { delegationModeOf } from "../../../api/delegation-mode.ts";
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { KubeNode, Namespace, Stored } from "../../../api/kubernetes.ts";
-import { clusters as clusterResource } from "../../../api/resources.ts";
-import { noAnswer } from "../../../api/wording.ts";
 import { recordedHost } from "../../../clusters/host-name.ts";
 import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
-import { isKubeError } from "../../../kube/errors.ts";
 import { accessObjects, loadMemberRole } from "../../join/grant-access.ts";
 import { atMost } from "../../shared/at-most.ts";
 import { Failure } from "../../shared/failure.ts";
@@ -15,7 +12,7 @@ import { hiddenLine, ofViewers } from "../../shared/hidden.ts";
 import {
   asViewer,
   clusterId,
-  findClusters,
+  listClusters,
   listNamespaces,
   listVirtualNodes,
   readable,
@@ -23,19 +20,19 @@ import {
 } from "../../shared/reading.ts";
 import type { Session } from "../../shared/session.ts";
 import { didYouMean } from "../../shared/suggestion.ts";
+import { readDeployments } from "../../version/installed.ts";
 import { accessFindings, hubFindings } from "./access.ts";
-import { checked, checkedAll, type Deadline, deadlineOf, problemOf } from "./check.ts";
+import { attempt, checked, checkedAll, type Deadline, deadlineOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
-import { controllerFindings } from "./controller.ts";
+import { controllerFindings, kubeletFindings, staleNodeFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail, isForbidden } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
-import { installedObjectFindings, partFinding, readInstallation, readParts, repairOf } from "./installed-objects.ts";
+import { installedObjectFindings, partFinding, readInstallation, repairOf } from "./installed-objects.ts";
 import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
-import { type Right, rightsOf } from "./rights.ts";
+import { rightsOf } from "./rights.ts";
 import { hostVersion, installedVersions } from "./versions.ts";
-import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
 import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
 
 export interface ExamineOptions {
@@ -57,21 +54,21 @@ export interface Examination {
 // Each member is asked by connections of its own.
 const MEMBERS_AT_ONCE = 16;
 
-interface HostFacts {
-  readonly host: ClusterClient;
-  readonly clusters: readonly Stored<Cluster>[];
+/** The host's objects that checks are about. */
+interface Known {
+  /** Undefined if the user may not list them. */
+  readonly clusters: readonly Stored<Cluster>[] | undefined;
   readonly nodes: readonly Stored<KubeNode>[];
   readonly namespaces: readonly Stored<Namespace>[];
+  /** There are no other namespaces. */
+  readonly areAllNamespaces: boolean;
+}
+
+/** The host's clock, compared with this machine's. */
+interface HostTime {
   readonly clock: ClockOffset | undefined;
   /** The host's time, epoch ms. */
   readonly now: number;
-}
-
-interface Known extends Pick<HostFacts, "nodes" | "namespaces"> {
-  /** Undefined if the user may not list them. */
-  readonly clusters: HostFacts["clusters"] | undefined;
-  /** There are no other namespaces. */
-  readonly areAllNamespaces: boolean;
 }
 
 /**
@@ -84,40 +81,47 @@ export async function examine(
   session: Pick<Session, "connectText" | "signal">,
   onStep: (step: string) => void,
 ): Promise<Examination> {
-  const { signal } = session;
-  const deadline = (): Deadline => deadlineOf(signal, timeoutMs);
+  const deadline = (): Deadline => deadlineOf(session.signal, timeoutMs);
+  const ofHost: Finding[] = [];
+  const hostOnly = { groups: [{ name: "Host", findings: ofHost }] };
   onStep("the host");
-  const reached = await checkHost(host, deadline());
-  if (reached.clock === "unreached") return { groups: [{ name: "Host", findings: reached.findings }] };
-  const { clock } = reached;
-  const now = Date.now() + (clock?.aheadMs ?? 0);
-  const { known, findings: problems } = await readKnown(host, { members, namespace }, deadline());
-  if (known === undefined) return { groups: [{ name: "Host", findings: [...reached.findings, ...problems] }] };
+  const first = deadline();
+  const seen = await attempt("the host does not answer", first, ofHost, async () => {
+    return { version: await readVersion(host, first), clock: await readClock(host, first) };
+  });
+  if (seen === undefined) return hostOnly;
+  const { clock } = seen;
+  ofHost.push(hostVersion(seen.version));
+  if (clock !== undefined) ofHost.push(clockFinding("its clock", "this machine's", clock));
+  const second = deadline();
+  const known = await attempt("Clusters, nodes and namespaces", second, ofHost, () =>
+    readKnown(host, { members, namespace }, second.signal),
+  );
+  if (known === undefined) return hostOnly;
   const { clusters = [], nodes, namespaces, areAllNamespaces } = known;
   refuseUnknown(members ?? [], clusters);
-  const facts: HostFacts = { host, clusters, nodes, namespaces, clock, now };
+  const now = Date.now() + (clock?.aheadMs ?? 0);
   onStep("the installation");
-  const installation = await checkInstallation(facts, version, deadline());
+  const { findings: ofInstallation, url, repair } = await checkInstallation(host, version, deadline());
   const chosen = clusters.filter(({ metadata }) => members === undefined || members.includes(metadata.name));
   onStep("webhook, controller and members");
   const names = new Set(clusters.map(({ metadata }) => metadata.name));
   const shared = deadline();
+  const at = { now, signal: shared.signal };
   const [webhook, controller, ofMembers, access, homeApi, types] = await Promise.all([
-    checkWebhook(facts, { ...installation, areAllNamespaces }, deadline()),
-    checked("controller", shared, () =>
-      controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
-    ),
-    checkMembers(facts, chosen, deadline, session),
+    checkWebhook(host, known, { now, url, repair }, deadline()),
+    checked("controller", shared, () => controllerFindings(host, { ...at, inCluster: url === undefined })),
+    checkMembers(host, { ...known, clusters, chosen }, { clock, now }, deadline, session),
     checkedAll(shared, {
-      hub: () => hubFindings(host, clusters, { now, signal: shared.signal }),
-      "access for users": () => accessFindings(host, { now, signal: shared.signal }),
+      hub: () => hubFindings(host, clusters, at),
+      "access for users": () => accessFindings(host, at),
     }),
     checked("home API", shared, () => homeApiFindings(host, chosen, shared.signal)),
-    checked("delegated types", shared, () => typeFindings(host, { now, signal: shared.signal })),
+    checked("delegated types", shared, () => typeFindings(host, at)),
   ]);
   const groups = [
-    { name: "Host", findings: reached.findings },
-    { name: "Installation", findings: installation.findings },
+    ...hostOnly.groups,
+    { name: "Installation", findings: ofInstallation },
     { name: "Admission webhook", findings: webhook },
     { name: "Controller", findings: [...controller, ...staleNodeFindings(nodes, names)] },
     ...ofMembers,
@@ -139,35 +143,20 @@ function seenOf(groups: readonly FindingGroup[]): Examination {
   };
 }
 
-/** Reads what the checks are about. */
+/** Reads what the checks are about. Rejects with `Failure` if Legation is not installed. */
 async function readKnown(
   host: ClusterClient,
   { members, namespace }: Pick<ExamineOptions, "members" | "namespace">,
-  deadline: Deadline,
-): Promise<{ readonly known: Known | undefined; readonly findings: readonly Finding[] }> {
-  const { signal } = deadline;
-  let known: Known | undefined;
-  const findings = await checked("Clusters, nodes and namespaces", deadline, async () => {
-    const reading = findClusters(host, signal).then((clusters) => ({ clusters }));
-    // Named members cannot be judged without their Clusters.
-    const found = await (members === undefined ? readable(reading) : asViewer(reading));
-    if (found !== undefined && found.clusters === undefined) {
-      const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
-      return [fail(what, "legation install")];
-    }
-    const [nodes, own] = await Promise.all([
-      found === undefined ? [] : asViewer(listVirtualNodes(host, signal)),
-      readable(listNamespaces(host, [namespace], signal)),
-    ]);
-    known = {
-      clusters: found?.clusters,
-      nodes,
-      namespaces: own?.found ?? [],
-      areAllNamespaces: own?.isAll ?? false,
-    };
-    return [];
-  });
-  return { known, findings };
+  signal: AbortSignal,
+): Promise<Known> {
+  const reading = listClusters(host, signal);
+  // Named members cannot be judged without their Clusters.
+  const clusters = await (members === undefined ? readable(reading) : asViewer(reading));
+  const [nodes, own] = await Promise.all([
+    clusters === undefined ? [] : asViewer(listVirtualNodes(host, signal)),
+    readable(listNamespaces(host, [namespace], signal)),
+  ]);
+  return { clusters, nodes, namespaces: own?.found ?? [], areAllNamespaces: own?.isAll ?? false };
 }
 
 /** Refuses names of `--members` that no Cluster has. */
@@ -182,60 +171,36 @@ function refuseUnknown(members: readonly string[], clusters: readonly Stored<Clu
   });
 }
 
-async function checkHost(
-  host: ClusterClient,
-  { signal, timeoutMs, command }: Deadline,
-): Promise<{ readonly findings: readonly Finding[]; readonly clock: ClockOffset | undefined | "unreached" }> {
-  try {
-    const version = await readVersion(host, { signal, timeoutMs });
-    const clock = await readClock(host, { signal, timeoutMs });
-    const ofClock = clock === undefined ? [] : [clockFinding("its clock", "this machine's", clock)];
-    return { findings: [hostVersion(version), ...ofClock], clock };
-  } catch (error) {
-    command.throwIfAborted();
-    if (!isKubeError(error)) throw error;
-    const remedy = "see that it runs, and that --kubeconfig and --context name it";
-    const problem = signal.aborted ? noAnswer(timeoutMs) : problemOf(error);
-    return { findings: [fail(`the host does not answer: ${problem}`, remedy)], clock: "unreached" };
-  }
-}
-
 async function checkInstallation(
-  { host }: HostFacts,
+  host: ClusterClient,
   version: string,
   deadline: Deadline,
-): Promise<{ readonly findings: readonly Finding[]; readonly url: string | undefined; readonly repair: string }> {
+): Promise<{ readonly findings: readonly Finding[] } & Pick<WebhookContext, "url" | "repair">> {
   const { signal } = deadline;
-  let url: string | undefined;
-  const reading = readInstallation(host, version, signal);
-  const repair = reading.then(
-    ({ before }) => repairOf(before.helmRelease),
-    () => repairOf(undefined),
-  );
+  const problems: Finding[] = [];
+  const read = await attempt("objects", deadline, problems, () => readInstallation(host, version, signal));
+  const repair = repairOf(read?.before.helmRelease);
   const findings = await checkedAll(deadline, {
     Deployments: async () => {
-      const found = await readParts(host, signal);
-      const versions = new Map(found.map((part) => [part.name, part.version]));
-      return [...installedVersions(version, versions, await repair), ...found.map(partFinding)];
+      const found = (await readDeployments(host, signal)).map(({ process }) => process);
+      const versions = new Map(found.map(({ component, version: of }) => [`legation-${component}`, of]));
+      return [...installedVersions(version, versions, repair), ...found.map(partFinding)];
     },
-    objects: async () => {
-      const installation = await reading;
-      url = installation.before.webhookUrl;
-      return installedObjectFindings(host, version, installation, signal);
-    },
+    objects: async () => (read === undefined ? problems : installedObjectFindings(host, version, read, signal)),
   });
-  return { findings, url, repair: await repair };
+  return { findings, url: read?.before.webhookUrl, repair };
 }
 
 async function checkWebhook(
-  { host, namespaces, now }: HostFacts,
-  { url, repair, areAllNamespaces }: Pick<WebhookContext, "url" | "repair"> & Pick<Known, "areAllNamespaces">,
+  host: ClusterClient,
+  { namespaces, areAllNamespaces }: Known,
+  known: Pick<WebhookContext, "now" | "url" | "repair">,
   deadline: Deadline,
 ): Promise<readonly Finding[]> {
   const namespace = namespaces.find(
     ({ metadata }) => delegationModeOf(metadata.labels) !== undefined && metadata.deletionTimestamp === undefined,
   );
-  const context: WebhookContext = { now, url, repair, namespace, signal: deadline.signal };
+  const context: WebhookContext = { ...known, namespace, signal: deadline.signal };
   return checkedAll(deadline, {
     "webhook configurations": () => configurationFindings(host, context),
     "reachability of the webhook": () => reachFindings(host, context),
@@ -245,28 +210,35 @@ async function checkWebhook(
 }
 
 async function checkMembers(
-  { host, clusters, nodes, clock, now }: HostFacts,
-  chosen: readonly Stored<Cluster>[],
+  host: ClusterClient,
+  {
+    clusters,
+    nodes,
+    chosen,
+  }: Pick<Known, "nodes"> & Readonly<Record<"clusters" | "chosen", readonly Stored<Cluster>[]>>,
+  { clock: hostClock, now }: HostTime,
   deadline: () => Deadline,
-  session: Pick<Session, "connectText" | "signal">,
+  session: Pick<Session, "connectText">,
 ): Promise<readonly FindingGroup[]> {
   if (chosen.length === 0) return [];
   const first = deadline();
-  let rights: readonly Right[] | undefined;
-  let mcs = false;
-  const problems = await checked("rights that members are to give", first, async () => {
-    ({ mcs } = await recordedHost(host, first.signal));
-    rights = await neededRights(host, mcs, first.signal);
-    return [];
+  const problems: Finding[] = [];
+  const needed = await attempt("rights that members are to give", first, problems, async () => {
+    const { mcs } = await recordedHost(host, first.signal);
+    const hostId = await clusterId(host, first.signal);
+    const { role } = accessObjects(await loadMemberRole(mcs), { hostId, hostName: "", cluster: "" });
+    return { mcs, rights: rightsOf(role.rules) };
   });
+  const { mcs = false, rights } = needed ?? {};
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   const results = await atMost(MEMBERS_AT_ONCE, chosen, async (cluster) => {
     const { name } = cluster.metadata;
     const node = nodeOf.get(virtualNodeName(name));
     const own = deadline();
-    const kubelet = checked(`kubelet API of ${name}`, own, () => kubeletFindings(host, name, node, own));
-    const context = { host, cluster, node, rights, mcs, hostClock: clock, now, deadline: own, session };
-    const [member, ofKubelet] = await Promise.all([checkMember(context), kubelet]);
+    const [member, ofKubelet] = await Promise.all([
+      checkMember({ host, cluster, node, rights, mcs, hostClock, now, deadline: own, session }),
+      checked(`kubelet API of ${name}`, own, () => kubeletFindings(host, name, node, own)),
+    ]);
     return { name, member, ofKubelet };
   });
   const found = new Map(results.map(({ name, member }) => [name, member.found]));
@@ -278,11 +250,4 @@ async function checkMembers(
     return { name: `Member ${name}`, findings: [...member.findings, ...ofTwice, ...ofKubelet] };
   });
   return problems.length === 0 ? groups : [{ name: "Members", findings: problems }, ...groups];
-}
-
-/** Returns the rights that `legation join` gives the host in a member. */
-async function neededRights(host: ClusterClient, mcs: boolean, signal: AbortSignal): Promise<readonly Right[]> {
-  const role = await loadMemberRole(mcs);
-  const hostId = await clusterId(host, signal);
-  return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
 }

@@ -17,20 +17,18 @@ export interface FindingGroup {
   readonly findings: readonly Finding[];
 }
 
+type Judge = (what: string, remedy: string) => Finding;
+
+export const info: Judge = (what, remedy) => ({ state: "INFO", what, remedy });
+export const warn: Judge = (what, remedy) => ({ state: "WARN", what, remedy });
+export const fail: Judge = (what, remedy) => ({ state: "FAIL", what, remedy });
+
 export function ok(what: string): Finding {
   return { state: "OK", what };
 }
 
-export function info(what: string, remedy: string): Finding {
-  return { state: "INFO", what, remedy };
-}
-
-export function warn(what: string, remedy: string): Finding {
-  return { state: "WARN", what, remedy };
-}
-
-export function fail(what: string, remedy: string): Finding {
-  return { state: "FAIL", what, remedy };
+export function skip(what: string, remedy?: string): Finding {
+  return { state: "SKIP", what, ...(remedy === undefined ? {} : { remedy }) };
 }
 
 const AS_ADMINISTRATOR = "run it with an administrator's account of the host";
@@ -43,10 +41,6 @@ export function forbidden(what: string): Finding {
 /** Reports whether a finding says that the user may not see something. */
 export function isForbidden({ state, remedy }: Finding): boolean {
   return state === "SKIP" && remedy === AS_ADMINISTRATOR;
-}
-
-export function skip(what: string, remedy?: string): Finding {
-  return remedy === undefined ? { state: "SKIP", what } : { state: "SKIP", what, remedy };
 }
 
 export function countStates(groups: readonly FindingGroup[]): Readonly<Record<State, number>> {

@@ -64,37 +64,21 @@ async function readEvents(host: ClusterClient, signal: AbortSignal): Promise<rea
   return (await Promise.all(lists)).flatMap(({ items }) => items);
 }
 
-/** The fields of an event about a pod that a finding tells. */
-type PodEvent = Pick<KubeEvent, "reason" | "message" | "involvedObject">;
-
 /** Judges pods that do not get what they need to reach the host's API server, by their events. */
-export function refusedPods(found: readonly PodEvent[]): Finding[] {
-  const [unknown = [], refused = []] = [NO_HOME_API, NO_TOKEN].map((reason) =>
-    found.filter((event) => event.reason === reason),
-  );
-  return [...pathlessNamespaces(unknown), ...tokenlessPods(refused)];
-}
-
-/** Only programs that call the Kubernetes API lack anything: most pods mount a token that nothing reads. */
-function pathlessNamespaces(found: readonly PodEvent[]): Finding[] {
-  if (found.length === 0) return [];
-  const namespaces = [...new Set(found.map(({ involvedObject }) => involvedObject?.namespace ?? ""))].sort();
-  return [
-    info(
-      `pods of ${some(namespaces)} lately started without access to a Kubernetes API, which only programs that call it need ` +
-        `(Argo, Spark, operators): ${found[0]?.message}`,
+export function refusedPods(found: readonly Pick<KubeEvent, "reason" | "message" | "involvedObject">[]): Finding[] {
+  return [...Map.groupBy(found, ({ reason }) => reason)].map(([reason, those]) => {
+    const message = those[0]?.message;
+    if (reason === NO_TOKEN) {
+      const pods = new Set(those.map(({ involvedObject: of }) => `${of?.namespace}/${of?.name}`));
+      const what = `${counted(pods.size)} could lately not reach the host's API server (${some([...pods])}): ${message}`;
+      return warn(what, "see docs/troubleshooting.md#a-pod-does-not-reach-its-api-server");
+    }
+    // Only programs that call the Kubernetes API lack anything: most pods mount a token that nothing reads.
+    const namespaces = new Set(those.map(({ involvedObject }) => involvedObject?.namespace ?? ""));
+    return info(
+      `pods of ${some([...namespaces].sort())} lately started without access to a Kubernetes API, which only programs that ` +
+        `call it need (Argo, Spark, operators): ${message}`,
       "none is needed where no program calls it; else see docs/home-api.md#telling-members-where-the-host-is",
-    ),
-  ];
-}
-
-function tokenlessPods(found: readonly PodEvent[]): Finding[] {
-  if (found.length === 0) return [];
-  const pods = new Set(found.map(({ involvedObject }) => `${involvedObject?.namespace}/${involvedObject?.name}`));
-  return [
-    warn(
-      `${counted(pods.size)} could lately not reach the host's API server (${some([...pods])}): ${found[0]?.message}`,
-      "see docs/troubleshooting.md#a-pod-does-not-reach-its-api-server",
-    ),
-  ];
+    );
+  });
 }

@@ -1,8 +1,6 @@
 import { z } from "zod";
-import { ACCESS_NAMESPACE } from "../../../api/access.ts";
-import { MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../../api/keys.ts";
+import { MANAGED_BY_LABEL } from "../../../api/keys.ts";
 import type { KubeObject } from "../../../api/kubernetes.ts";
-import { RELAY_NAMESPACE } from "../../../api/relay.ts";
 import { counted } from "../../../api/wording.ts";
 import { DEFAULT_HOST_NAME } from "../../../clusters/host-name.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
@@ -12,11 +10,12 @@ import { applyManifest } from "../../install/apply.ts";
 import { type HelmRelease, type InstalledSettings, standing } from "../../install/installed.ts";
 import { planInstall, withImage } from "../../install/objects.ts";
 import { atMost } from "../../shared/at-most.ts";
-import { imageOf, VERSION_LABEL } from "../../shared/deployment-image.ts";
+import { imageOf } from "../../shared/deployment-image.ts";
 import { Discovery } from "../../shared/discovery.ts";
 import { Failure } from "../../shared/failure.ts";
 import { type Manifest, shippedManifests, withParts } from "../../shared/manifests.ts";
 import { objectText, some } from "../../shared/output.ts";
+import type { InstalledProcess } from "../../version/installed.ts";
 import { problemOf } from "./check.ts";
 import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
 
@@ -165,34 +164,10 @@ function partFindings(name: string, compared: readonly DryRunResult[], repair: s
   return findings;
 }
 
-/** A Deployment of Legation's, as installed. */
-export interface RunningPart {
-  readonly name: string;
-  readonly namespace: string;
-  readonly version: string | undefined;
-  readonly replicas: number;
-  readonly ready: number;
-}
-
-/** Reads the Deployments of webhook, controller, access and relay, as far as they run in the cluster. Rejects with KubeError. */
-export async function readParts(host: ClusterClient, signal: AbortSignal): Promise<readonly RunningPart[]> {
-  const wanted = [
-    { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" },
-    { namespace: SYSTEM_NAMESPACE, name: "legation-controller" },
-    { namespace: ACCESS_NAMESPACE, name: "legation-access" },
-    { namespace: RELAY_NAMESPACE, name: "legation-relay" },
-  ];
-  const found = await atMost(wanted.length, wanted, async (ref) => {
-    const installed = await host.find(deployments, ref, { signal });
-    if (installed === undefined) return [];
-    const { metadata, spec, status } = installed;
-    const version = metadata.labels?.[VERSION_LABEL];
-    return [{ ...ref, version, replicas: spec?.replicas ?? 1, ready: status?.readyReplicas ?? 0 }];
-  });
-  return found.flat();
-}
-
-export function partFinding({ name, namespace, replicas, ready }: RunningPart): Finding {
+/** Judges a Deployment by the pods that are ready. */
+export function partFinding({ component, namespace, replicas, pods }: InstalledProcess): Finding {
+  const name = `legation-${component}`;
+  const ready = pods.filter((pod) => pod.ready).length;
   const what = `${name}: ${ready} of ${counted(replicas, "replica")} ready`;
   if (ready >= replicas && ready > 0) return ok(what);
   const remedy = `kubectl -n ${namespace} describe deployment ${name}; kubectl -n ${namespace} logs deployment/${name}`;

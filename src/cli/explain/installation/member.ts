@@ -14,7 +14,7 @@ import { clusterId, readable, readVersion } from "../../shared/reading.ts";
 import type { Connection, Session } from "../../shared/session.ts";
 import { notReady, readinessOf, removing } from "../members.ts";
 import { tokenFinding } from "./certificates.ts";
-import { checked, checkedAll, type Deadline, problemOf } from "./check.ts";
+import { attempt, checkedAll, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 import { importsFindings, networkFindings } from "./joined-network.ts";
@@ -45,24 +45,20 @@ export interface CheckedMember {
 
 /** Checks one member from the host and from this machine. Never waits longer than its deadline. */
 export async function checkMember(context: MemberContext): Promise<CheckedMember> {
-  const { cluster, node, deadline } = context;
+  const { host, cluster, node, now, deadline } = context;
   const { name } = cluster.metadata;
-  let found: FoundIdentity | undefined;
-  const parts = await Promise.all([
-    checked(name, deadline, async () => accessFindings(context)),
-    checked(name, deadline, () =>
-      networkFindings(context.host, cluster, { now: context.now, signal: deadline.signal }),
-    ),
-    checked(name, deadline, async () => {
-      const opened = await open(context);
-      const { connection, findings } = opened;
-      if (connection === undefined) return findings;
-      const there = await checkThere(connection, context);
-      found = there.found;
-      return [...findings, ...there.findings];
+  const there: Finding[] = [];
+  const [ofHost, found] = await Promise.all([
+    checkedAll(deadline, {
+      [`${name}: access`]: () => accessFindings(context),
+      [name]: () => networkFindings(host, cluster, { now, signal: deadline.signal }),
+    }),
+    attempt(name, deadline, there, async () => {
+      const connection = await open(context, there);
+      return connection && checkThere(connection, context, there);
     }),
   ]);
-  return { findings: [readyFinding(cluster, node), ...parts.flat()], found };
+  return { findings: [readyFinding(cluster, node), ...ofHost, ...there], found };
 }
 
 function rejoin(name: string): string {
@@ -89,80 +85,82 @@ export function readyFinding(cluster: Stored<Cluster>, node: Stored<KubeNode> | 
   return ok(`${name} is ready${reached}`);
 }
 
-interface Opened {
-  readonly connection?: Connection;
-  readonly findings: readonly Finding[];
-}
-
-async function open({ host, cluster, now, deadline, session }: MemberContext): Promise<Opened> {
+/** Opens the member by the stored credentials, of which it adds what is found. Resolves to undefined where that is impossible. */
+async function open(
+  { host, cluster, now, deadline, session }: MemberContext,
+  findings: Finding[],
+): Promise<Connection | undefined> {
   const { name } = cluster.metadata;
   const { credentialsSecret, agent } = cluster.spec;
   const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = credentialsSecret;
   const subject = `Secret ${SYSTEM_NAMESPACE}/${secretName}`;
   const again = joinCommandOf(cluster);
+  const failed = (problem: string): undefined => {
+    findings.push(fail(`${name}: ${problem}`, again));
+  };
   const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
   const secret = await host.find(secrets, ref, { signal: deadline.signal });
-  if (secret === undefined) return { findings: [fail(`${name}: ${subject} with its credentials is missing`, again)] };
+  if (secret === undefined) return failed(`${subject} with its credentials is missing`);
   const kubeconfig = secretText(secret, key);
   // The agent brings them when it connects.
-  if (kubeconfig === undefined && agent !== undefined) {
-    return { findings: [fail(`${name}: its agent has not brought credentials yet`, again)] };
-  }
-  if (kubeconfig === undefined) return { findings: [fail(`${name}: ${subject} has no key ${key}`, again)] };
+  if (kubeconfig === undefined && agent !== undefined) return failed("its agent has not brought credentials yet");
+  if (kubeconfig === undefined) return failed(`${subject} has no key ${key}`);
   const claims = tokenClaims(kubeconfig);
-  const token = claims === undefined ? [] : [tokenFinding(`${name}: its token`, claims, { now, remedy: again })];
+  if (claims !== undefined) findings.push(tokenFinding(`${name}: its token`, claims, { now, remedy: again }));
   if (agent !== undefined) {
     const why = "it is reached through its agent: its version, rights and clock cannot be read from here";
-    return { findings: [...token, skip(`${name}: ${why}`)] };
+    findings.push(skip(`${name}: ${why}`));
+    return undefined;
   }
   try {
-    return { connection: await session.connectText(kubeconfig, name), findings: token };
+    return await session.connectText(kubeconfig, name);
   } catch (error) {
     if (!isKubeError(error, "BadCredentials")) throw error;
-    return { findings: [...token, fail(`${name}: ${subject} cannot be used: ${problemOf(error)}`, again)] };
+    return failed(`${subject} cannot be used: ${problemOf(error)}`);
   }
 }
 
 /** Checks the member itself: that it answers, who it is, its version, its clock, and the rights in it. */
-async function checkThere({ client, server }: Connection, context: MemberContext): Promise<CheckedMember> {
-  const { cluster, rights, mcs, hostClock, deadline } = context;
+async function checkThere(
+  { client, server }: Connection,
+  { cluster, node, rights, mcs, hostClock, deadline }: MemberContext,
+  findings: Finding[],
+): Promise<FoundIdentity | undefined> {
   const { signal, timeoutMs } = deadline;
   const { name } = cluster.metadata;
-  const limits = { signal, timeoutMs };
   try {
-    await client.raw({ method: "GET", path: "/readyz?exclude=shutdown", ...limits });
+    await client.raw({ method: "GET", path: "/readyz?exclude=shutdown", signal, timeoutMs });
   } catch (error) {
     deadline.command.throwIfAborted();
     if (!isKubeError(error)) throw error;
     // Names of a private network or of Docker, say, which the controller resolves.
-    if (UNKNOWN_NAME.test(error.detail) && readinessOf(cluster, context.node).ready === "True") {
+    if (UNKNOWN_NAME.test(error.detail) && readinessOf(cluster, node).ready === "True") {
       const what = `${name} is at ${server}, a name that this machine does not know: version, clock and rights are not checked`;
-      return {
-        findings: [skip(what, "run it where the controller runs, or where the name is known")],
-        found: undefined,
-      };
+      findings.push(skip(what, "run it where the controller runs, or where the name is known"));
+      return undefined;
     }
     const problem = signal.aborted ? noAnswer(timeoutMs) : problemOf(error);
-    return { findings: [unreachable(name, server, error.code, problem)], found: undefined };
+    findings.push(unreachable(name, server, error.code, problem));
+    return undefined;
   }
-  let found: FoundIdentity = { uid: undefined, server };
-  const findings = await checkedAll(deadline, {
-    [`${name}: version`]: async () => [memberVersion(name, await readVersion(client, limits))],
+  let uid: string | undefined;
+  const found = await checkedAll(deadline, {
+    [`${name}: version`]: async () => [memberVersion(name, await readVersion(client, deadline))],
     [`${name}: identity`]: async () => {
-      const uid = await readable(clusterId(client, signal));
-      found = { uid, server };
+      uid = await readable(clusterId(client, signal));
       return identityFindings(cluster, uid);
     },
     [`${name}: rights`]: async () =>
-      rights === undefined ? [] : rightsFindings(name, await findLacking(client, rights, limits)),
+      rights === undefined ? [] : rightsFindings(name, await findLacking(client, rights, deadline)),
     [`${name}: imports`]: async () => (mcs ? importsFindings(client, cluster, signal) : []),
     [`${name}: clock`]: async () => {
-      const clock = await readClock(client, limits);
+      const clock = await readClock(client, deadline);
       if (clock === undefined || hostClock === undefined) return [skip(`${name}: its clock: no Date header`)];
       return [clockFinding(`${name}: its clock`, "the host's", between(clock, hostClock))];
     },
   });
-  return { findings: [ok(`${name} answers at ${server}`), ...findings], found };
+  findings.push(ok(`${name} answers at ${server}`), ...found);
+  return { uid, server };
 }
 
 const UNKNOWN_NAME = /\bgetaddrinfo (ENOTFOUND|EAI_AGAIN)\b/;

@@ -1,13 +1,11 @@
 import { parsePlacement, problemsText } from "../../../api/annotations.ts";
-import { closestName } from "../../../api/closest-key.ts";
 import { delegationModeOf } from "../../../api/delegation-mode.ts";
 import { CLUSTERS_ANNOTATION, DELEGATION_LABEL, GROUP } from "../../../api/keys.ts";
 import type { Namespace, Stored } from "../../../api/kubernetes.ts";
 import { counted } from "../../../api/wording.ts";
 import { some } from "../../shared/output.ts";
+import { didYouMean } from "../../shared/suggestion.ts";
 import { type Finding, fail, forbidden, info, ok, warn } from "./finding.ts";
-
-const VALUES = ["annotated", "all", "overflow"];
 
 /**
  * Judges the labels and annotations by which namespaces are opted in. `members`: names of the Clusters; undefined if the user may not
@@ -47,14 +45,9 @@ function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<strin
   const subject = `namespace ${name}`;
   const mode = labels?.[DELEGATION_LABEL];
   const found: Finding[] = [];
-  if (mode !== undefined && !VALUES.includes(mode)) {
-    const meant = closestName(mode, VALUES) ?? "annotated";
-    found.push(
-      fail(
-        `${subject}: label ${DELEGATION_LABEL}: ${JSON.stringify(mode)} is none of ${VALUES.join(", ")}, so it is not opted in`,
-        `kubectl label --overwrite namespace ${name} ${DELEGATION_LABEL}=${meant}`,
-      ),
-    );
+  if (mode !== undefined && delegationModeOf(labels) === undefined) {
+    const what = `${subject} has the label ${DELEGATION_LABEL}: ${JSON.stringify(mode)}, which is no mode`;
+    found.push(fail(what, `kubectl label --overwrite namespace ${name} ${DELEGATION_LABEL}=annotated`));
   }
   const own = Object.keys(annotations).filter((key) => key.startsWith(`${GROUP}/`));
   const remove = `kubectl annotate namespace ${name} ${own.map((key) => `${key}-`).join(" ")}`;
@@ -68,13 +61,13 @@ function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<strin
       ),
     );
   }
+  const known = [...(members ?? [])];
   const unknown = (parsed.placement.clusters ?? []).filter((cluster) => members?.has(cluster) === false);
-  if (members !== undefined && unknown.length > 0) {
-    const meant = unknown.map((cluster) => closestName(cluster, [...members])).filter((each) => each !== undefined);
-    const hint = meant.length === 0 ? "" : ` (did you mean ${meant.join(", ")}?)`;
+  if (unknown.length > 0) {
+    const hints = unknown.flatMap((cluster) => didYouMean(cluster, known) ?? []).map((hint) => ` (${hint})`);
     found.push(
       warn(
-        `${subject}: ${CLUSTERS_ANNOTATION} names ${unknown.join(", ")}, and no such member has joined${hint}`,
+        `${subject}: ${CLUSTERS_ANNOTATION} names ${unknown.join(", ")}, and no such member has joined${hints.join("")}`,
         `kubectl annotate --overwrite namespace ${name} ${CLUSTERS_ANNOTATION}=NAMES`,
       ),
     );

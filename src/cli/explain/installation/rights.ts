@@ -18,9 +18,13 @@ const rule = z.looseObject({
 const review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) });
 
 /** A right: a verb on a resource, or on a path. */
-export type Right =
-  | { readonly verb: string; readonly group: string; readonly resource: string; readonly name: string | undefined }
-  | { readonly verb: string; readonly path: string };
+export interface Right {
+  readonly verb: string;
+  /** `pods/log`, `leases.coordination.k8s.io`, or a path. */
+  readonly subject: string;
+  /** The spec of the SelfSubjectAccessReview that asks for it. */
+  readonly spec: object;
+}
 
 export function rightsOf(rules: unknown): Right[] {
   return z
@@ -28,23 +32,25 @@ export function rightsOf(rules: unknown): Right[] {
     .parse(rules)
     .flatMap(({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }) => {
       const names = resourceNames.length === 0 ? [undefined] : resourceNames;
-      const ofResources = verbs.flatMap((verb) =>
-        apiGroups.flatMap((group) =>
-          resources.flatMap((resource) => names.map((name): Right => ({ verb, group, resource, name }))),
-        ),
-      );
-      return [...ofResources, ...verbs.flatMap((verb) => nonResourceURLs.map((path): Right => ({ verb, path })))];
+      const onResource = (verb: string, group: string, written: string): Right[] => {
+        const [resource, subresource] = written.split("/");
+        const subject = group === "" ? written : `${written}.${group}`;
+        return names.map((name) => {
+          const resourceAttributes = { verb, group, resource, ...defined({ subresource, name }) };
+          return { verb, subject, spec: { resourceAttributes } };
+        });
+      };
+      return verbs.flatMap((verb) => [
+        ...apiGroups.flatMap((group) => resources.flatMap((written) => onResource(verb, group, written))),
+        ...nonResourceURLs.map((path) => ({ verb, subject: path, spec: { nonResourceAttributes: { path, verb } } })),
+      ]);
     });
 }
 
 /** Formats rights by resource: `pods: create, patch; nodes: list`. */
 export function rightsText(rights: readonly Right[]): string {
-  const subject = (right: Right): string => {
-    if ("path" in right) return right.path;
-    return right.group === "" ? right.resource : `${right.resource}.${right.group}`;
-  };
-  return [...Map.groupBy(rights, subject)]
-    .map(([of, each]) => `${of}: ${[...new Set(each.map(({ verb }) => verb))].join(", ")}`)
+  return [...Map.groupBy(rights, ({ subject }) => subject)]
+    .map(([subject, each]) => `${subject}: ${[...new Set(each.map(({ verb }) => verb))].join(", ")}`)
     .join("; ");
 }
 
@@ -55,28 +61,12 @@ const AT_ONCE = 8;
 export async function findLacking(
   client: ClusterClient,
   wanted: readonly Right[],
-  { signal, timeoutMs }: Limits,
+  limits: Limits,
 ): Promise<readonly Right[]> {
   const found = await atMost(AT_ONCE, wanted, async (right) => {
-    const body = {
-      apiVersion: "authorization.k8s.io/v1",
-      kind: "SelfSubjectAccessReview",
-      spec: attributesOf(right),
-    };
-    const answer = await client.raw({ method: "POST", path: PATH, body, signal, timeoutMs });
+    const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec: right.spec };
+    const answer = await client.raw({ method: "POST", path: PATH, body, ...limits });
     return review.parse(answer).status.allowed ? [] : [right];
   });
   return found.flat();
-}
-
-function attributesOf(right: Right): object {
-  if ("path" in right) return { nonResourceAttributes: { path: right.path, verb: right.verb } };
-  const { verb, group, resource: written, name } = right;
-  const [resource, subresource] = written.split("/");
-  return {
-    resourceAttributes: {
-      ...{ verb, group, resource },
-      ...defined({ subresource, name }),
-    },
-  };
 }

@@ -8,10 +8,9 @@ import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError, mayBeStarting } from "../../../kube/errors.ts";
 import { denyingPolicy, isDeniedByWebhook, isOfWebhook, webhookOf } from "../../../kube/messages.ts";
 import { namespaces, pods } from "../../../kube/resources.ts";
-import { authoritiesFinding } from "./certificates.ts";
+import { authoritiesFinding, judgeServed } from "./certificates.ts";
 import { problemOf } from "./check.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
-import { judgeServed } from "./served-certificate.ts";
 
 export interface WebhookContext {
   /** The API server's time, epoch ms. */

@@ -1,11 +1,11 @@
 import { ageOf } from "../../../api/wording.ts";
 import { agentCertificateWords, credentialsWords } from "../../explain/credentials-words.ts";
-import type { MemberDocument } from "../../explain/member.ts";
+import type { MemberDetail } from "../../explain/member.ts";
 import { capital, zonedTime } from "./format.ts";
 
 /** Returns how a member is reached, by whom, and with which credentials, a sentence each. `now`: epoch ms. */
 export function reachedWords(
-  { connection, agent, access, credentials }: Pick<MemberDocument, "connection" | "agent" | "access" | "credentials">,
+  { connection, agent, access, credentials }: Pick<MemberDetail, "connection" | "agent" | "access" | "credentials">,
   now: number,
   zone?: string,
 ): string[] {

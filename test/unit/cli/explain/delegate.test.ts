@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readDelegateMade } from "../../../../src/cli/explain/delegate.ts";
+import { readDelegateMade } from "../../../../src/cli/explain/read-pod.ts";
 import { Failure } from "../../../../src/cli/shared/failure.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

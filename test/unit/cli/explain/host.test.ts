@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readHostOverview } from "../../../../src/cli/explain/host.ts";
+import { readHostStatus } from "../../../../src/cli/explain/host.ts";
 import { QueueReader } from "../../../../src/cli/explain/queues.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
@@ -22,6 +22,6 @@ test.each<[string, object, string | undefined]>([
   });
   const { signal } = new AbortController();
   const queues = new QueueReader({ host, namespace: "shop", clock: new FakeClock() });
-  await readHostOverview(host, { namespace: "shop", queues }, signal);
+  await readHostStatus(host, { namespace: "shop", queues }, signal);
   expect(asked.map((options) => options?.fieldSelector)).toEqual([fieldSelector]);
 });

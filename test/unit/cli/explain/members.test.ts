@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ClusterCondition } from "../../../../src/api/cluster-status.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
-import { hostStatus } from "../../../../src/cli/explain/members.ts";
+import { hostStatus } from "../../../../src/cli/explain/host.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { cluster, ready } from "./reported-clusters.ts";
 

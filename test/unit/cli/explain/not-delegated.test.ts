@@ -38,12 +38,6 @@ test.each([
     namespace("team", { labels: { "legation.dev/delegation": "true" } }),
     `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`; create its pods anew`,
   ],
-  [
-    "its namespace serves the cluster itself",
-    asks,
-    namespace("kube-system", { labels: {} }),
-    "namespace kube-system serves this cluster itself, and what runs there is never delegated",
-  ],
   ["it asks for nothing", {}, annotated, `nothing asks for it: ${WRITE}`],
   [
     "what should be an annotation is a label",
@@ -114,19 +108,14 @@ describe("a workload whose annotations are not in its pod template", () => {
     whyNotDelegated({}, annotated, { kind, name: "web", metadata: { ...asks, ...more }, template: {} });
 
   test.each([
-    ["Deployment", {}, "write `kubectl rollout restart deployment web -n team`"],
-    ["StatefulSet", {}, "write `kubectl rollout restart statefulset web -n team`"],
+    ["Deployment", {}, 'write `kubectl annotate deployment web -n team touched="$(date)" --overwrite`'],
     ["Job", {}, "a Job's template cannot change, so delete the Job and create it anew"],
-    [
-      "CronJob",
-      {},
-      'write `kubectl annotate cronjob web -n team touched="$(date)" --overwrite`; its next run has them',
-    ],
-    ["ReplicaSet", {}, "--overwrite`, then delete its pods"],
+    ["CronJob", {}, "a CronJob's next run has them"],
+    ["ReplicaSet", {}, "--overwrite`, then delete pods that stay"],
     [
       "ReplicaSet",
       { ownerReferences: [{ ...job, kind: "Deployment", name: "shop" }] },
-      "write `kubectl rollout restart deployment shop -n team`",
+      "write `kubectl annotate deployment shop -n team ",
     ],
     [
       "Job",
@@ -144,7 +133,7 @@ describe("a workload whose annotations are not in its pod template", () => {
     const workload = { kind: "Deployment", name: "web", metadata: asks, template: {} };
     const said = whyNotDelegated({}, namespace("team", { labels: {} }), workload);
     expect(said).toContain(
-      `${LABEL}\`; the annotations of Deployment web are not in its pod template: write \`kubectl rollout restart deployment web -n team\``,
+      `${LABEL}\`; the annotations of Deployment web are not in its pod template: write \`kubectl annotate deployment web -n team `,
     );
   });
 

@@ -75,10 +75,10 @@ describe("one pod's way", () => {
   });
 
   test.each([
-    [{ "legation.dev/clusters": "west,east" }, "legation.dev/clusters names west,east"],
-    [{ "legation.dev/cluster-selector": "gpu=true" }, "legation.dev/cluster-selector selects gpu=true"],
-    [{ "legation.dev/group": "a" }, "pods of its group a run in one member"],
-    [{ "legation.dev/wishes-of": "Deployment/web" }, "the wishes of Deployment/web count for it"],
+    [{ "legation.dev/clusters": "west,east" }, "legation.dev/clusters: west,east"],
+    [{ "legation.dev/cluster-selector": "gpu=true" }, "legation.dev/cluster-selector: gpu=true"],
+    [{ "legation.dev/group": "a" }, "legation.dev/group: a"],
+    [{ "legation.dev/wishes-of": "Deployment/web" }, "legation.dev/wishes-of: Deployment/web"],
   ])("says why a pod with %o is where it is", (wishes, why) => {
     const annotations = { ...bound.annotations, ...wishes };
     const one = proxyPod({ metadata: { ...bound, annotations }, spec: { nodeName: "legation-west" } });

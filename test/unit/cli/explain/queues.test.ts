@@ -185,14 +185,16 @@ describe("what a workload waits for", () => {
 
   test("is the first flavor that has room, of several", () => {
     const queue = storedQueue("teams", { ...FULL, east: { used: "8", nominal: "8" } });
-    expect(waitsFor(queue)).toBe("waits for 4 cpu: 126 of 128 of west and 8 of 8 of east are used by queue teams");
+    expect(waitsFor(queue)).toBe(
+      "waits for 4 cpu of flavor west or east: 126 of 128 and 8 of 8 are used by queue teams",
+    );
     const free = storedQueue("teams", { ...FULL, east: { used: "0", nominal: "8" } });
     expect(waitsFor(free)).toBeUndefined();
   });
 
   test("is a larger quota where the queue never has enough", () => {
     const queue = storedQueue("teams", { west: { used: "0", nominal: "2" } });
-    expect(waitsFor(queue)).toBe("waits for 4 cpu, more than queue teams has of any flavor: west has 2");
+    expect(waitsFor(queue)).toBe("waits for 4 cpu of flavor west: 0 of 2 are used by queue teams");
   });
 
   test("counts what queues of the cohort lend and use", () => {

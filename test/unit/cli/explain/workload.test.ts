@@ -52,7 +52,7 @@ test("says when the annotations of a workload are not in its pod template", () =
   const metadata = { annotations: { "legation.dev/delegate": "true" } };
   const pods = [pod({ metadata: { namespace: "team" } })];
   const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 1, pods, metadata, template: {} };
-  expect(workloadStatus(facts, host({ east: {} }), 0).whyOnHost).toContain("kubectl rollout restart deployment web");
+  expect(workloadStatus(facts, host({ east: {} }), 0).whyOnHost).toContain("kubectl annotate deployment web");
 });
 
 test("does not count pods in overflow mode on the host as not delegated", () => {

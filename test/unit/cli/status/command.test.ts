@@ -174,7 +174,7 @@ test("says why a pod is not delegated, by its namespace as it is now", async () 
 test.each([
   [
     "Deployment",
-    "write `kubectl rollout restart deployment web -n team`",
+    "write `kubectl annotate deployment web -n team touched=",
     { deployments: [stored(replicated("Deployment", 1))] },
   ],
   ["ReplicaSet", "the annotations of ReplicaSet web-abc are not in its pod template: ", {}],

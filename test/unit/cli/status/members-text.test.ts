@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
-import { hostStatus } from "../../../../src/cli/explain/members.ts";
+import { hostStatus } from "../../../../src/cli/explain/host.ts";
 import { membersText } from "../../../../src/cli/status/members-text.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { cluster, ready } from "../explain/reported-clusters.ts";

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
-import type { HostStatus } from "../../../../src/cli/explain/members.ts";
+import type { HostStatus } from "../../../../src/cli/explain/host.ts";
 import type { NamespaceStatus } from "../../../../src/cli/explain/namespace.ts";
 import { printOutcome } from "../../../../src/cli/shared/output.ts";
 import type { Terminal } from "../../../../src/cli/shared/terminal.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
-import { countedPod } from "../../../../src/cli/explain/member-use.ts";
+import { countedPod } from "../../../../src/cli/explain/host.ts";
 import { memberRows, podRow } from "../../../../src/cli/ui/rows.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { countedPod } from "../../../../src/cli/explain/member-use.ts";
+import { countedPod } from "../../../../src/cli/explain/host.ts";
 import { podRow } from "../../../../src/cli/ui/rows.ts";
 import { StoredPods } from "../../../../src/cli/ui/stored-pod.ts";
 import { containerStatus, endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";

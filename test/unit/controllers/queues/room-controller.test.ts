@@ -3,10 +3,10 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { AdmissionCheck, CheckEntry } from "../../../../src/api/kueue-workload.ts";
 import { admissionChecks, resourceFlavors, workloads } from "../../../../src/api/resources.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import { reflectFlavors } from "../../../../src/controllers/queues/flavors.ts";
 import { RoomController } from "../../../../src/controllers/queues/room-controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
+import { Reflector } from "../../../../src/runtime/reflector.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
@@ -63,8 +63,10 @@ async function start(): Promise<void> {
     events: new Events<ControllerEvents>(),
     clock,
     log: createLogger({ level: "silent" }),
+    recorder: { record: () => {} },
   };
-  const flavorReflector = reflectFlavors(running);
+  const onState = (): void => running.events.emit("flavors");
+  const flavorReflector = new Reflector({ client, resource: resourceFlavors, clock, log: running.log, onState });
   const controller = new RoomController({
     ...running,
     flavors: flavorReflector,

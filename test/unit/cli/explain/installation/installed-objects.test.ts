@@ -99,7 +99,8 @@ describe("installed objects", () => {
     [1, "WARN"],
     [2, "OK"],
   ])("with %d of 2 replicas are %s", (ready, state) => {
-    const part = { name: "legation-webhook", namespace: "legation-system", version: "1", replicas: 2, ready };
-    expect(partFinding(part)).toMatchObject({ state });
+    const pods = [0, 1].map((index) => ({ name: `webhook-${index}`, ready: index < ready }));
+    const part = { component: "webhook", namespace: "legation-system", version: "1", replicas: 2, pods };
+    expect(partFinding(part)).toMatchObject({ state, what: `legation-webhook: ${ready} of 2 replicas ready` });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode, Stored } from "../../../../../src/api/kubernetes.ts";
-import { kubeletFindings, staleNodeFindings } from "../../../../../src/cli/explain/installation/virtual-nodes.ts";
+import { kubeletFindings, staleNodeFindings } from "../../../../../src/cli/explain/installation/controller.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { limits, refusing, stored } from "./given.ts";
 

@@ -3,7 +3,8 @@ import { QUOTA_SHARE_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { ClusterQueue } from "../../../../src/api/kueue.ts";
 import { clusterQueues } from "../../../../src/api/resources.ts";
 import type { FlavorCapacity } from "../../../../src/controllers/queues/capacity.ts";
-import { QuotaController } from "../../../../src/controllers/queues/quota-controller.ts";
+import { followCapacities } from "../../../../src/controllers/queues/flavor-capacities.ts";
+import { QUOTAS } from "../../../../src/controllers/queues/quotas.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
@@ -41,7 +42,7 @@ async function start(): Promise<void> {
       return host.client.patch(resource, ref, patch, options);
     },
   };
-  const controller = new QuotaController({
+  const controller = followCapacities(QUOTAS, {
     host: client,
     capacities: {
       current: () => capacities,

@@ -1,42 +1,43 @@
 import { isShown, type WantedCondition, withTransitionTime } from "../../api/conditions.ts";
+import { defined } from "../../api/defined.ts";
 import { PLACE_WITHIN_ANNOTATION, ROOM_CONTROLLER } from "../../api/keys.ts";
 import { type Stored, timestamp } from "../../api/kubernetes.ts";
-import { type AdmissionCheck, type KueueCondition, kueueCondition } from "../../api/kueue-workload.ts";
+import { type AdmissionCheck, kueueCondition } from "../../api/kueue-workload.ts";
 import { readOverflowAfter } from "../../api/overflow.ts";
-import type { Decision } from "../../runtime/requeue.ts";
+import { admissionChecks } from "../../api/resources.ts";
+import type { KueueKind } from "./kueue-controller.ts";
 
 /** Time for an admitted workload's pods to find a place: that of Kueue's waitForPodsReady. */
 const DEFAULT_PLACE_WITHIN_MS = 5 * 60_000;
 const ACTIVE = "Active";
 
-export interface ObservedCheck {
-  readonly check: Stored<AdmissionCheck>;
-  /** Why no workload can be answered. Undefined: all are. */
-  readonly trouble: string | undefined;
-  readonly heldUntil: number | undefined;
-}
-
-/** Writes the condition Active. */
-export interface CheckAction {
-  readonly type: "condition";
-  readonly check: Stored<AdmissionCheck>;
-  readonly condition: KueueCondition;
-}
-
-/** Tells Kueue whether workloads that need the check can be admitted. */
-export function decideCheck(observed: ObservedCheck, now: number, wall: number = now): Decision<CheckAction> {
-  const { check, trouble, heldUntil } = observed;
-  const { generation } = check.metadata;
-  const { conditions } = check.status ?? {};
-  const active = activity(problemOf(check), trouble);
-  const isOfGeneration = kueueCondition(check, ACTIVE)?.observedGeneration === generation;
-  if (isOfGeneration && isShown(active, conditions)) return { actions: [], outcome: "InStep" };
-  if (heldUntil !== undefined && heldUntil > now) return { actions: [], outcome: "Held", requeueAt: heldUntil };
-  const condition = {
-    ...withTransitionTime(active, conditions, timestamp(wall)),
-    ...(generation === undefined ? {} : { observedGeneration: generation }),
+/** Kueue's AdmissionChecks `legation.dev/room`, whose condition Active tells whether workloads that need them can be admitted. */
+export function roomChecks(
+  /** Returns why no workload can be answered. Undefined: all are. */
+  trouble: () => string | undefined,
+  onEvent: KueueKind<AdmissionCheck>["onEvent"],
+): KueueKind<AdmissionCheck> {
+  return {
+    onEvent,
+    onState: undefined,
+    name: "room-checks",
+    resource: admissionChecks,
+    isAsking: isRoomCheck,
+    changeOf: (check, _all, wall) => {
+      const { generation } = check.metadata;
+      const { conditions = [] } = check.status ?? {};
+      const active = activity(problemOf(check), trouble());
+      const isOfGeneration = kueueCondition(check, ACTIVE)?.observedGeneration === generation;
+      if (isOfGeneration && isShown(active, conditions)) return undefined;
+      const timed = withTransitionTime(active, conditions, timestamp(wall));
+      const others = conditions.filter(({ type }) => type !== ACTIVE);
+      return {
+        content: `${active.reason} ${active.message}`,
+        body: { status: { conditions: [...others, { ...timed, ...defined({ observedGeneration: generation }) }] } },
+        subresource: "status",
+      };
+    },
   };
-  return { actions: [{ type: "condition", check, condition }], outcome: "Written" };
 }
 
 function activity(misspelt: string | undefined, trouble: string | undefined): WantedCondition {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import type { AdmissionCheck, KueueCondition } from "../../../../src/api/kueue-workload.ts";
-import { decideCheck, type ObservedCheck, placeWithinMs } from "../../../../src/controllers/queues/decide-check.ts";
+import { placeWithinMs, roomChecks } from "../../../../src/controllers/queues/checks.ts";
 import { AT, NOW } from "./workloads.ts";
 
 function check(
@@ -12,9 +12,17 @@ function check(
   return { metadata: { name: "room", uid: "1", resourceVersion: "1", generation: 1, annotations }, spec, ...parts };
 }
 
-function condition(seen: Partial<ObservedCheck>, now: number = NOW): KueueCondition | undefined {
-  const observed = { check: check(), trouble: undefined, heldUntil: undefined, ...seen };
-  return decideCheck(observed, now).actions[0]?.condition;
+function condition(
+  { check: of = check(), trouble }: { readonly check?: Stored<AdmissionCheck>; readonly trouble?: string },
+  now: number = NOW,
+): KueueCondition | undefined {
+  const kind = roomChecks(
+    () => trouble,
+    () => {},
+  );
+  const change = kind.changeOf(of, [of], now);
+  if (change === undefined || change === "unknown" || "reason" in change) return undefined;
+  return (change.body as { status: { conditions: KueueCondition[] } }).status.conditions[0];
 }
 
 const ACTIVE = {
