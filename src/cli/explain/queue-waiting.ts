@@ -133,7 +133,10 @@ function shortage(
   });
   const holder = cohort === undefined ? `queue ${queue.name}` : `cohort ${cohort}`;
   const wanted = `${amountText(resource, amount)} ${resource} of flavor ${flavors.map(({ name }) => name).join(" or ")}`;
-  const text = `${wanted}: ${amounts.join(" and ")} are used by ${holder}`;
+  const nominals = offers.map(({ nominal }) => amountText(resource, nominal));
+  const text = offers.every(({ nominal }) => exceeds(amount, nominal))
+    ? `${wanted}: more than the ${nominals.join(" and ")} of ${holder}`
+    : `${wanted}: ${amounts.join(" and ")} are used by ${holder}`;
   return [{ text, flavors }];
 }
 

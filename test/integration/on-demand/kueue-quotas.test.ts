@@ -279,7 +279,7 @@ test("a workload that was deactivated is shown, and Kueue has each series that p
   await submit(namespace, "too-large", "ended", 1, "8");
   await eventuallyPasses(async () => {
     const { shown } = await statusOf("ended");
-    const waitsFor = "waits for 8 cpu, more than queue ended has of any flavor: own has 7";
+    const waitsFor = "waits for 8 cpu of flavor own: more than the 7 of queue ended";
     expect(shown?.waiting).toMatchObject([{ name: "too-large", waitsFor }, { name: "unwanted" }]);
   }, PATIENT);
   await kubectl(host, ["create", "serviceaccount", "scraper", "-n", namespace]);

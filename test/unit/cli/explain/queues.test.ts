@@ -194,7 +194,7 @@ describe("what a workload waits for", () => {
 
   test("is a larger quota where the queue never has enough", () => {
     const queue = storedQueue("teams", { west: { used: "0", nominal: "2" } });
-    expect(waitsFor(queue)).toBe("waits for 4 cpu of flavor west: 0 of 2 are used by queue teams");
+    expect(waitsFor(queue)).toBe("waits for 4 cpu of flavor west: more than the 2 of queue teams");
   });
 
   test("counts what queues of the cohort lend and use", () => {
