@@ -11,6 +11,8 @@ const bin = (tool: string): string => `node_modules/.bin/${tool}`;
 
 const STEPS: readonly Step[] = [
   { name: "types", command: [bin("tsc")] },
+  // Tests bring a browser's types with them, which hide what the build refuses.
+  { name: "types of the program", command: [bin("tsc"), "-p", "tsconfig.build.json", "--noEmit"] },
   { name: "types of the page", command: [bin("tsc"), "-p", "src/cli/ui/page"] },
   { name: "format and lint", command: [bin("biome"), "ci", `--colors=${process.stdout.isTTY ? "force" : "off"}`, "."] },
   { name: "unused code", command: [bin("knip")] },

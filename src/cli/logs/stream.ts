@@ -47,7 +47,7 @@ export async function openLog(
 ): Promise<{ readonly body: Readable } | StreamEnd> {
   const parameters = Object.entries({ container, follow: follow || undefined, ...wanted });
   const query = new URLSearchParams(
-    parameters.flatMap(([key, value]) => (value === undefined ? [] : [[key, `${value}`]])),
+    parameters.flatMap(([key, value]): [string, string][] => (value === undefined ? [] : [[key, `${value}`]])),
   );
   const { namespace = "", name } = pod.metadata;
   const timeout = follow ? {} : { timeoutMs: SILENCE_MS };
