@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Secret } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
-import { loadMemberRole } from "../../src/cli/join/grant-access.ts";
 import { joinByKubeconfig } from "../../src/cli/join/join.ts";
+import { loadMemberRole } from "../../src/cli/join/member-objects.ts";
 import { CommandConnections } from "../../src/cli/shared/connections.ts";
 import type { Connection } from "../../src/cli/shared/session.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
@@ -83,12 +83,23 @@ const traces = async (cluster: Cluster): Promise<string[]> => {
 
 const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
   joinByKubeconfig(
-    { name: "west", labels: {}, types: [], definitions: false, timeoutMs: 500, hostName: "host" },
+    {
+      name: "west",
+      labels: {},
+      types: [],
+      definitions: false,
+      agent: false,
+      homeApiThroughAgent: false,
+      access: false,
+      removeAccess: false,
+      timeout: 500,
+    },
     {
       host: fault.in(hostConnection.client),
       member: { ...memberConnection, client: fault.in(memberConnection.client) },
       connectText: (text, as) => connections.openText(text, as),
       role: await loadMemberRole(false),
+      hostName: "host",
       signal: AbortSignal.timeout(60_000),
       report: () => {},
     },
