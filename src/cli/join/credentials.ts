@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessAccountName, accessSecretName } from "../../api/access.ts";
+import { ACCESS_NAMESPACE, accessAccountName } from "../../api/access.ts";
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
 import {
@@ -12,7 +12,7 @@ import {
   TOKEN_EXPIRES_ANNOTATION,
   VIRTUAL_NODE_LABEL,
 } from "../../api/keys.ts";
-import { type Secret, type Stored, secretData } from "../../api/kubernetes.ts";
+import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import { type MemberAddress, memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import { firstAuthorities, readAuthorities, trusted } from "../../controllers/agents/authority.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
@@ -67,6 +67,16 @@ export async function giveCredentials(hostId: string, address: MemberAddress, co
   );
 }
 
+/** Returns the kubeconfig of the member in the Secret that `join` makes in a namespace of the host. */
+export async function storedKubeconfig(
+  cluster: string,
+  namespace: string,
+  { host, signal }: HostContext,
+): Promise<string | undefined> {
+  const secret = await host.find(secrets, { namespace, name: credentialsSecretName(cluster) }, { signal });
+  return secretText(secret, CLUSTER_DEFAULTS.credentialsKey);
+}
+
 /** A change to the Secret of `join`. */
 interface SecretChange {
   readonly annotations: Readonly<Record<string, string>>;
@@ -80,9 +90,10 @@ export async function storeCredentials(
   cluster: string,
   changeOf: (before: Stored<Secret> | undefined) => SecretChange,
   { host, signal }: Pick<HostContext, "host" | "signal">,
+  namespace: string = SYSTEM_NAMESPACE,
 ): Promise<void> {
-  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(cluster) };
-  const before = await findJoinSecret(host, cluster, signal);
+  const ref = { namespace, name: credentialsSecretName(cluster) };
+  const before = await findJoinSecret(host, cluster, signal, namespace);
   const { annotations, removes, kubeconfig } = changeOf(before);
   const metadata = { ...ref, labels: { [VIRTUAL_NODE_LABEL]: cluster }, annotations };
   const data = kubeconfig === undefined ? {} : secretData({ [CLUSTER_DEFAULTS.credentialsKey]: kubeconfig });
@@ -132,22 +143,13 @@ export async function impersonatingToken(
 export async function storeAccessCredentials(
   address: MemberAddress,
   { token, expires }: AccessToken,
-  { host, signal, report }: HostContext,
+  context: HostContext,
 ): Promise<void> {
-  const ref = { namespace: ACCESS_NAMESPACE, name: accessSecretName(address.cluster) };
-  const body = {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: {
-      ...ref,
-      labels: { [VIRTUAL_NODE_LABEL]: address.cluster },
-      annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
-    },
-    type: "Opaque",
-    data: secretData({ [ACCESS_KUBECONFIG_KEY]: memberKubeconfig({ ...address, token }) }),
-  };
-  await host.patch(secrets, ref, { type: "apply", body, force: true }, { fieldManager: FIELD_MANAGER, signal });
-  report(`${host.cluster}: Secret ${ref.namespace}/${ref.name} stored; \`legation access\` renews its token`);
+  const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
+  const kubeconfig = memberKubeconfig({ ...address, token });
+  await storeCredentials(address.cluster, () => ({ annotations, kubeconfig }), context, ACCESS_NAMESPACE);
+  const what = `Secret ${ACCESS_NAMESPACE}/${credentialsSecretName(address.cluster)}`;
+  context.report(`${context.host.cluster}: ${what} stored; \`legation access\` renews its token`);
 }
 
 /** The hub, as agents know it. */

@@ -1,4 +1,4 @@
-import { accessAccountName } from "../../api/access.ts";
+import { ACCESS_NAMESPACE, accessAccountName } from "../../api/access.ts";
 import type { Cluster } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
@@ -6,9 +6,12 @@ import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { deployments } from "../../kube/resources.ts";
-import { credentialsSecretName, hostAccountName } from "../member/access.ts";
-import { findMemberSecret } from "../member/credentials.ts";
-import { removeAccessAccount, removeAccessCredentials, storedAccess } from "../member/user-access.ts";
+import {
+  credentialsSecretName,
+  hostAccountName,
+  removeAccessAccount,
+  removeAccessCredentials,
+} from "../member/access.ts";
 import { imageOf } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import { type Manifest, shippedManifests } from "../shared/manifests.ts";
@@ -27,6 +30,7 @@ import {
   newAgentToken,
   storeAccessCredentials,
   storeAgentToken,
+  storedKubeconfig,
 } from "./credentials.ts";
 import { grantAccess, objectsInMember } from "./grant-access.ts";
 import { type ImpersonationRules, impersonationOf, systemNamespace } from "./member-objects.ts";
@@ -46,9 +50,8 @@ export async function joinByKubeconfig(options: JoinOptions, context: MemberCont
   const valid = await validateJoin(options, context);
   const { hostId, joined, access, operatorsSecret } = valid;
   await writeCluster(options, valid, context, { dryRun: true });
-  const storedKubeconfig = async (): Promise<string | undefined> =>
-    (await findMemberSecret(host, name, undefined, signal)).kubeconfig;
-  const before = { kubeconfig: await storedKubeconfig(), access: await storedAccess(name, context) };
+  const kubeconfigIn = (namespace: string): Promise<string | undefined> => storedKubeconfig(name, namespace, context);
+  const before = { controller: await kubeconfigIn(SYSTEM_NAMESPACE), access: await kubeconfigIn(ACCESS_NAMESPACE) };
   let server: string | undefined;
   try {
     const agent = options.agent ? await prepareAgent(options, valid, context) : undefined;
@@ -76,7 +79,7 @@ export async function joinByKubeconfig(options: JoinOptions, context: MemberCont
   }
   if (options.removeAccess) {
     await removeAccessCredentials(name, context);
-    await removeAccessAccount(hostId, context);
+    await removeAccessAccount(context.member.client, hostId, context);
   }
   if (!options.agent && joined?.spec.agent !== undefined) {
     report(`${host.cluster}: Cluster ${name} is reached directly from now on, and not through its agent`);
@@ -84,13 +87,13 @@ export async function joinByKubeconfig(options: JoinOptions, context: MemberCont
   report(`${host.cluster}: Cluster ${name} is stored; waiting until it is Ready`);
   // An earlier connection to the member may be Ready still.
   const stale = async ({ status }: Stored<Cluster>): Promise<string | undefined> => {
-    if (options.agent) return (await storedKubeconfig()) === before.kubeconfig ? NO_AGENT : undefined;
+    if (options.agent) return (await kubeconfigIn(SYSTEM_NAMESPACE)) === before.controller ? NO_AGENT : undefined;
     // Version 0.1.0 of the controller does not report its server.
     const isThere = server === undefined || status?.server === undefined || isSameServer(status.server, server);
     return isThere ? undefined : `the controller has not gone over to ${server} yet`;
   };
   const cluster = await waitReady(options, stale, context);
-  const brought = async (): Promise<boolean> => (await storedAccess(name, context)) !== before.access;
+  const brought = async (): Promise<boolean> => (await kubeconfigIn(ACCESS_NAMESPACE)) !== before.access;
   const waits = options.agent && access !== undefined;
   if (waits && !(await until(brought, { timeoutMs: options.timeout, signal }))) {
     report(`${name}: its agent has not brought a token for \`legation access\` yet: until then users do not reach it`);

@@ -1,12 +1,12 @@
 import { ACCESS_NAMESPACE, ACCESS_PREFIX_DEFAULT } from "../../api/access.ts";
 import type { AccessSpec, Cluster } from "../../api/cluster.ts";
-import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { namespaces, nodes, type Resource } from "../../kube/resources.ts";
-import { hostAccountName } from "../member/access.ts";
-import { findMemberSecret, type MemberSecret } from "../member/credentials.ts";
-import { identifyCommand, identifyMember, type MemberRelation } from "../member/identity.ts";
+import { namespaces, nodes, type Resource, secrets } from "../../kube/resources.ts";
+import { credentialsSecretName, hostAccountName } from "../member/access.ts";
+import { findMemberSecret, type MemberSecret, whyForeign } from "../member/credentials.ts";
+import { identifyMember, notThatMember } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
@@ -69,9 +69,10 @@ export async function validateJoin(
   const { host, member, signal } = context;
   const valid = await validateHost(options, context);
   const { hostId, joined, operatorsSecret } = valid;
-  const identity = await identifyMember({ host, member: member.client, hostId, name }, joined, signal);
-  const { memberUid, isMember, other } = identity;
-  if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
+  const asked = { host, member: member.client, hostId, name };
+  const relation = await identifyMember(asked, joined, signal);
+  const { memberUid, isMember, other } = relation;
+  if (joined !== undefined && !isMember) throw notThatMember(asked, joined, relation, "choose another name");
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
   if (operatorsSecret !== undefined && memberServer !== undefined) {
     const remedy = "leave out --member-server, and write the address into that Secret's kubeconfig";
@@ -129,23 +130,6 @@ function ownCredentials(cluster: string, { name, foreign }: MemberSecret, more: 
   });
 }
 
-function notThatMember(
-  { metadata: { name, annotations } }: Stored<Cluster>,
-  { memberUid, other }: MemberRelation,
-): Failure {
-  const problem = "has joined already, and is not the cluster of --member-kubeconfig";
-  const leave = `choose another name, or run \`legation unjoin ${name}\` first`;
-  const identify = `when it is ${name}, and that access was deleted, write \`${identifyCommand(name, memberUid)}\` and join again`;
-  const known = annotations?.[MEMBER_UID_ANNOTATION];
-  const [why, remedy] =
-    other !== undefined
-      ? [`: that has joined as ${other}`, `choose ${name}'s context of that kubeconfig with --member-context`]
-      : known !== undefined
-        ? [` (its kube-system namespace has uid ${known}, and that cluster's has ${memberUid})`, leave]
-        : [" as far as can be seen: this host's access is not there", `${leave}; ${identify}`];
-  return new Failure("refused", { object: `Cluster ${name}`, problem: problem + why, remedy });
-}
-
 /** Refuses a second name for one member: both Clusters would count its nodes, and place pods over each other's. */
 function joinedAlready(
   name: string,
@@ -177,11 +161,14 @@ export async function findJoinSecret(
   host: ClusterClient,
   cluster: string,
   signal: AbortSignal,
+  namespace: string = SYSTEM_NAMESPACE,
 ): Promise<Stored<Secret> | undefined> {
-  const { name, secret, foreign } = await findMemberSecret(host, cluster, undefined, signal);
+  const ref = { namespace, name: credentialsSecretName(cluster) };
+  const secret = await host.find(secrets, ref, { signal });
+  const foreign = secret && whyForeign(secret, cluster);
   if (foreign === undefined) return secret;
   throw new Failure("refused", {
-    object: `Secret ${SYSTEM_NAMESPACE}/${name}`,
+    object: `Secret ${namespace}/${ref.name}`,
     problem: `is there already, and not as \`legation join ${cluster}\` makes it: ${foreign}`,
     remedy: "delete it when nothing needs it, or choose another name",
   });

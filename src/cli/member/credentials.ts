@@ -15,7 +15,7 @@ export function joinedMemberOf(secret: Stored<Secret>): string | undefined {
 }
 
 /** Returns why a Secret is not the one that `join` made for the member. Undefined when it is. */
-function whyForeign(
+export function whyForeign(
   { metadata: { name, labels, annotations = {} } }: Stored<Secret>,
   member: string,
 ): string | undefined {
@@ -31,7 +31,6 @@ function whyForeign(
 /** The Secret with a member's credentials. */
 export interface MemberSecret {
   readonly name: string;
-  readonly secret: Stored<Secret> | undefined;
   /** Why it is an operator's own, and not that of `join`. */
   readonly foreign: string | undefined;
   readonly kubeconfig: string | undefined;
@@ -50,7 +49,7 @@ export async function findMemberSecret(
   const otherKey = key === CLUSTER_DEFAULTS.credentialsKey ? undefined : `the Cluster names its key ${key}`;
   const otherName = name === wanted ? undefined : `its name is not ${wanted}`;
   const foreign = otherName ?? otherKey ?? (secret && whyForeign(secret, member));
-  return { name, secret, foreign, kubeconfig: secretText(secret, key) };
+  return { name, foreign, kubeconfig: secretText(secret, key) };
 }
 
 /** Returns the Secrets that may hold a member's credentials: the one of `join`, and the one that the Cluster names. */

@@ -1,6 +1,5 @@
-import type { Cluster } from "../../api/cluster.ts";
-import { HOST_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../api/keys.ts";
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
 import { clusters, resourceOfType } from "../../api/resources.ts";
 import { counted } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -8,12 +7,11 @@ import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
-import { hostAccountName } from "../member/access.ts";
+import { removeAccessCredentials } from "../member/access.ts";
 import { cleanMember } from "../member/clean.ts";
 import { findCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
-import { type IdentityQuestion, identifyCommand, identifyMember, otherJoined } from "../member/identity.ts";
+import { identifyMember, notThatMember, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
-import { removeAccessCredentials } from "../member/user-access.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { clusterId, listClusters, notJoined, readable } from "../shared/reading.ts";
@@ -45,8 +43,14 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     );
   }
   if (context.member !== undefined) {
-    const { client } = context.member;
-    await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
+    const asked = { host, member: context.member.client, hostId, name };
+    const relation = await identifyMember(asked, cluster, signal);
+    // Without a Cluster an interrupted join may have left half a member.
+    const mayBeIt = relation.other === undefined && (cluster === undefined || force);
+    if (!relation.isMember && !mayBeIt) {
+      const or = "leave out --member-kubeconfig when you gave the host credentials of your own";
+      throw notThatMember(asked, cluster, relation, or);
+    }
   }
 
   await emptyMember(options, context);
@@ -142,31 +146,6 @@ async function wholeObjects(
   const found = await Promise.all(types.map((type) => readable(listAll(host, type, { labelSelector, signal }))));
   const count = found.flatMap((objects) => objects ?? []).length;
   return count === 0 ? "" : `, with the copies of up to ${counted(count, "whole object")}`;
-}
-
-/** Refuses to clean another cluster in the member's place. Without a Cluster an interrupted join may have left half a member. */
-async function refuseOtherMember(
-  options: IdentityQuestion & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
-  signal: AbortSignal,
-): Promise<void> {
-  const { hostId, name, cluster, force } = options;
-  const { memberUid, isMember, other } = await identifyMember(options, cluster, signal);
-  if (isMember) return;
-  const object = `Cluster ${name}`;
-  const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
-  if (other !== undefined) {
-    const problem = `the cluster of --member-kubeconfig has joined as ${other}`;
-    throw new Failure("refused", { object, problem, remedy: chooseContext });
-  }
-  if (cluster === undefined || force) return;
-  const account = `${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
-  throw new Failure("refused", {
-    object,
-    problem: `the cluster of --member-kubeconfig has no ServiceAccount ${account} for it, so it may be another one`,
-    remedy:
-      `${chooseContext}; leave out --member-kubeconfig when you gave the host credentials of your own; ` +
-      `when it is ${name}, and that ServiceAccount was deleted, write \`${identifyCommand(name, memberUid)}\` first`,
-  });
 }
 
 /** Refuses to remove a Cluster that was joined or applied under the name since this command began. */

@@ -57,9 +57,9 @@ describe("the access of a host", () => {
     expect(await giveUp(west.client)).toEqual([
       `west: ClusterRole ${NAME} removed`,
       `west: ClusterRoleBinding ${NAME} removed`,
-      `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} removed`,
       `west: ClusterRoleBinding ${NAME}-jobs.batch removed`,
       `west: ClusterRole ${NAME}-jobs.batch removed`,
+      `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} removed`,
     ]);
     expect(namesIn(west).filter((name) => name.startsWith(NAME))).toEqual([]);
     expect(namesIn(west)).toHaveLength(5);
@@ -92,12 +92,11 @@ describe("the access of a host", () => {
       (verb === "list" && resource === "serviceaccounts") ||
       (verb === "delete" && resource === "clusterroles" && objectName === NAME);
     const client = clientOf(west, { way: { permits } });
-    const { role, types } = await findAccess(client, HOST, signal);
+    const { role, owned } = await findAccess(client, HOST, signal);
     expect(role).toEqual({ uid: west.find(clusterRoles, { name: NAME })?.metadata.uid });
-    expect(types).toEqual([]);
+    expect(owned.map(({ object }) => object.metadata.name)).toEqual([NAME]);
     expect(await giveUp(client)).toEqual([
       `west: ClusterRole ${NAME} removed`,
-      `west: ClusterRoleBinding ${NAME} (with its ClusterRole) removed`,
       `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} (with its ClusterRole) removed`,
     ]);
     expect(west.find(clusterRoles, { name: NAME })).toBeUndefined();
