@@ -3,18 +3,28 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { kindName, nodes, type Resource } from "../../kube/resources.ts";
+import { customResourceDefinitions, kindName, namespaces, nodes, type Resource } from "../../kube/resources.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { findDefined, findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
-import { some } from "../shared/output.ts";
+import { objectText, some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
+import { refOf } from "../shared/removal.ts";
 import { type AppliedManifest, type ApplyContext, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { delegatedTypeObjects, lackingFields, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
+
+/** What types are allowed, and how. */
+export interface TypeOptions {
+  readonly types: readonly TypeName[];
+  /** The types' CustomResourceDefinitions follow into members. */
+  readonly definitions: boolean;
+  /** DelegatedTypes whose fields are known. */
+  readonly knownTypes: readonly Manifest[];
+}
 
 export interface InstallContext {
   readonly client: ClusterClient;
@@ -24,56 +34,49 @@ export interface InstallContext {
   readonly onAdvice: (advice: string) => void;
 }
 
-export interface TypeOptions {
-  readonly types?: readonly TypeName[];
-  /** The types' CustomResourceDefinitions follow into members. */
-  readonly definitions?: boolean;
-  /** DelegatedTypes whose fields are known. */
-  readonly knownTypes?: readonly Manifest[];
-}
+const NO_TYPES: TypeOptions = { types: [], definitions: false, knownTypes: [] };
 
-/** Installs or upgrades Legation on the host, and allows `types`. Safe to repeat after an interruption. */
+/** Installs or upgrades Legation on the host, and allows types. Safe to repeat after an interruption. */
 export async function install(
   manifests: readonly Manifest[],
-  { types: typeNames = [], definitions = false, knownTypes = [], ...options }: InstallOptions & TypeOptions,
-  { client, signal, onApplied, onAdvice }: InstallContext,
+  options: InstallOptions,
+  context: InstallContext,
+  allowed: TypeOptions = NO_TYPES,
 ): Promise<void> {
-  const discovery = new Discovery(client, signal);
-  const context: ApplyContext = { client, discovery, signal };
+  const { client, signal, onApplied } = context;
+  const applying: ApplyContext = { client, discovery: new Discovery(client, signal), signal };
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
-  for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
-  const types = await findAllowable(client, discovery, { types: typeNames, definitions }, signal);
+  for (const { apiVersion, kind } of apply) await applying.discovery.get(apiVersion, kind);
+  const types = await findAllowable(allowed, applying);
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
-  const own = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
-  for (const definition of own) onApplied(await applyManifest(definition, context));
-  for (const definition of own) await waitEstablished(definition, context);
+  const own = apply.filter(({ kind }) => kind === customResourceDefinitions.kind);
+  for (const definition of own) onApplied(await applyManifest(definition, applying));
+  for (const definition of own) await waitEstablished(definition, applying);
   for (const manifest of apply) {
     if (own.includes(manifest)) continue;
-    const isMade = await prepareWebhooks(manifest, context);
-    const applied = await applyManifest(manifest, context);
+    const isMade = await prepareWebhooks(manifest, applying);
+    const applied = await applyManifest(manifest, applying);
     onApplied(isMade ? { ...applied, change: "created" } : applied);
   }
-  for (const manifest of [...leaveOut, ...(await leftOvers(apply, context))]) {
-    const removed = await removeManifest(manifest, context);
+  for (const manifest of [...leaveOut, ...(await leftOvers(apply, applying))]) {
+    const removed = await removeManifest(manifest, applying);
     if (removed !== undefined) onApplied(removed);
   }
-  await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied, onAdvice });
+  await applyTypes(types, allowed, context);
 }
 
 export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<void> {
   const { client, signal } = context;
-  const types = await findAllowable(client, new Discovery(client, signal), options, signal);
+  const types = await findAllowable(options, { client, discovery: new Discovery(client, signal), signal });
   await applyTypes(types, options, context);
 }
 
 function findAllowable(
-  client: ClusterClient,
-  discovery: Discovery,
-  { types = [], definitions = false }: TypeOptions,
-  signal: AbortSignal,
+  { types, definitions }: TypeOptions,
+  { client, discovery, signal }: ApplyContext,
 ): Promise<readonly Resource<KubeObject>[]> {
   return definitions
     ? findDefined(client, discovery, types, { verbs: SOURCE_VERBS, signal })
@@ -82,34 +85,29 @@ function findAllowable(
 
 async function applyTypes(
   types: readonly Resource<KubeObject>[],
-  { definitions = false, knownTypes = [] }: TypeOptions,
+  { definitions, knownTypes: manifests }: TypeOptions,
   { client, signal, onApplied, onAdvice }: InstallContext,
 ): Promise<void> {
+  // DelegatedTypes are served since they were applied.
   const context = { client, discovery: new Discovery(client, signal), signal };
   for (const type of types) {
-    const installed = await client.find(delegatedTypes, { name: kindName(type) }, { signal });
-    const definition = definitions ? "Follow" : undefined;
-    const fields = typeFields(type, { manifests: knownTypes, installed: installed?.spec, definition });
-    for (const manifest of delegatedTypeObjects(type, fields)) {
-      onApplied(await applyManifest(manifest, context));
-    }
-    const advice = installed && lackingFields(type, { manifests: knownTypes, installed: installed.spec });
+    const installed = (await client.find(delegatedTypes, { name: kindName(type) }, { signal }))?.spec;
+    const fields = typeFields(type, { manifests, installed, definition: definitions ? "Follow" : undefined });
+    for (const manifest of delegatedTypeObjects(type, fields)) onApplied(await applyManifest(manifest, context));
+    const advice = installed && lackingFields(type, { manifests, installed });
     if (advice !== undefined) onAdvice(advice);
   }
 }
 
 /** Returns objects of another version that this one lacks. Leaves out CRDs and namespaces, which hold what users wrote. */
 async function leftOvers(apply: readonly Manifest[], { client, discovery, signal }: ApplyContext): Promise<Manifest[]> {
-  const nameOf = (kind: string, { namespace = "", name }: { namespace?: string | undefined; name: string }): string =>
-    `${kind} ${namespace}/${name}`;
-  const known = new Set(apply.map(({ kind, metadata }) => nameOf(kind, metadata)));
+  const known = new Set(apply.map(({ kind, metadata }) => objectText(kind, metadata)));
   const found: Manifest[] = [];
   for (const { apiVersion, kind } of kindsOf(apply)) {
-    if (kind === "CustomResourceDefinition" || kind === "Namespace") continue;
+    if (kind === customResourceDefinitions.kind || kind === namespaces.kind) continue;
     const resource = await discovery.get(apiVersion, kind);
     for (const { metadata } of await listInstalled(client, resource, signal)) {
-      const { namespace, name } = metadata;
-      if (!known.has(nameOf(kind, metadata))) found.push({ apiVersion, kind, metadata: { namespace, name } });
+      if (!known.has(objectText(kind, metadata))) found.push({ apiVersion, kind, metadata: { ...refOf(metadata) } });
     }
   }
   return found;
