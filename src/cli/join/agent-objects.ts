@@ -5,7 +5,7 @@ import { sha256 } from "../../controllers/agents/credentials.ts";
 import { agentName, hostAccountName, role, roleBinding } from "../member/access.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { type HostAccount, metadataOf } from "./member-objects.ts";
+import { type HostAccount, metadataOf } from "./grant-access.ts";
 
 /** Settings of an agent, beside the host's account. */
 export interface AgentSettings {

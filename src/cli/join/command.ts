@@ -10,8 +10,8 @@ import { duration, flagRules, homeApiServer, hubAddress, memberName, toggle, wit
 import { typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { hostContext } from "../shared/session.ts";
+import { loadMemberRole } from "./grant-access.ts";
 import { joinByKubeconfig, joinByManifest } from "./join.ts";
-import { loadMemberRole } from "./member-objects.ts";
 
 /** Parses `region=eu,tier=gold` into labels. Names every problem; the API server knows which characters a label may have. */
 export const labelList: z.ZodType<Readonly<Record<string, string>>, string> = z.string().transform((text, context) => {

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { ACCESS_NAMESPACE, accessAccountName } from "../../api/access.ts";
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
@@ -200,12 +199,6 @@ function noAddress(): Failure {
 }
 
 const HOUR_MS = 60 * 60_000;
-const TOKEN_BYTES = 32;
-
-/** Returns a new token for an agent's first connection. */
-export function newAgentToken(): string {
-  return randomBytes(TOKEN_BYTES).toString("base64url");
-}
 
 /** Stores the digest of a new token in the member's Secret. A token that was given before is void then. */
 export async function storeAgentToken(token: string, cluster: string, context: HostContext): Promise<void> {

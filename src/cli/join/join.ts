@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { ACCESS_NAMESPACE, accessAccountName } from "../../api/access.ts";
 import type { Cluster } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
@@ -18,7 +19,7 @@ import { type Manifest, shippedManifests } from "../shared/manifests.ts";
 import { readVersion } from "../shared/reading.ts";
 import type { HostContext } from "../shared/session.ts";
 import { until, waitFor, withoutRepeats } from "../shared/wait.ts";
-import type { AgentSettings } from "./agent-objects.ts";
+import { type AgentSettings, agentObjects } from "./agent-objects.ts";
 import {
   type AccessToken,
   ensureHub,
@@ -27,13 +28,19 @@ import {
   impersonatingToken,
   isSameServer,
   memberAddress,
-  newAgentToken,
   storeAccessCredentials,
   storeAgentToken,
   storedKubeconfig,
 } from "./credentials.ts";
-import { grantAccess, objectsInMember } from "./grant-access.ts";
-import { type ImpersonationRules, impersonationOf, systemNamespace } from "./member-objects.ts";
+import {
+  accessAccountObjects,
+  grantAccess,
+  type HostAccount,
+  type ImpersonationRules,
+  impersonationOf,
+  objectsInMember,
+  systemNamespace,
+} from "./grant-access.ts";
 import {
   type JoinContext,
   type JoinOptions,
@@ -122,10 +129,21 @@ export async function joinByManifest(options: JoinOptions, context: JoinContext)
   }
   const impersonation = access && impersonationOf(joined?.status?.version);
   const account = { hostId, hostName: context.hostName, cluster: name };
-  const granted = { types: [], definitions: false, impersonation, agent };
+  const granted = { types: [], definitions: false, further: furtherObjects(account, impersonation, agent) };
   const { role, owned } = objectsInMember(context.role, account, granted);
   return [systemNamespace, role, ...owned];
 }
+
+function furtherObjects(
+  account: HostAccount,
+  impersonation: ImpersonationRules | undefined,
+  agent: AgentSettings | undefined,
+): readonly Manifest[] {
+  const ofUsers = impersonation === undefined ? [] : accessAccountObjects(account, impersonation);
+  return agent === undefined ? ofUsers : [...ofUsers, ...agentObjects(account, agent)];
+}
+
+const TOKEN_BYTES = 32;
 
 /** Chooses an agent's settings, and makes the hub that it connects to. */
 async function prepareAgent(
@@ -136,7 +154,8 @@ async function prepareAgent(
   const image = options.agentImage ?? (await controllerImage(context));
   const hub = await ensureHub(options.hubAddress, context);
   const homeApi = leadsToHomeApi(options, joined);
-  return { image, ...hub, token: newAgentToken(), homeApi, access: access !== undefined };
+  const token = randomBytes(TOKEN_BYTES).toString("base64url");
+  return { image, ...hub, token, homeApi, access: access !== undefined };
 }
 
 /** Reports whether the agent leads pods to the host's API server: by this join, or by an earlier one. */
@@ -168,7 +187,7 @@ async function grant(
   const { member, hostName, signal, report } = context;
   const account = { hostId, hostName, cluster: name };
   const grantAs = (impersonation: ImpersonationRules | undefined): Promise<void> =>
-    grantAccess(account, { types, definitions, impersonation, agent }, context);
+    grantAccess(account, { types, definitions, further: furtherObjects(account, impersonation, agent) }, context);
   if (access === undefined) {
     await grantAs(undefined);
     return undefined;

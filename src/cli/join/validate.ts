@@ -4,7 +4,7 @@ import { SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, nodes, type Resource, secrets } from "../../kube/resources.ts";
-import { credentialsSecretName, hostAccountName } from "../member/access.ts";
+import { credentialsSecretName } from "../member/access.ts";
 import { findMemberSecret, type MemberSecret, whyForeign } from "../member/credentials.ts";
 import { identifyMember, notThatMember } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
@@ -73,7 +73,13 @@ export async function validateJoin(
   const relation = await identifyMember(asked, joined, signal);
   const { memberUid, isMember, other } = relation;
   if (joined !== undefined && !isMember) throw notThatMember(asked, joined, relation, "choose another name");
-  if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
+  if (other !== undefined) {
+    // Both Clusters would count its nodes, and place pods over each other's.
+    const [as, remedy] = isMember
+      ? [`as ${other}, too`, "run `legation unjoin` for one of the two, then join again"]
+      : [`already, as ${other}`, `use ${other}, or run \`legation unjoin ${other}\` first`];
+    throw new Failure("refused", { object: `Cluster ${name}`, problem: `this member has joined ${as}`, remedy });
+  }
   if (operatorsSecret !== undefined && memberServer !== undefined) {
     const remedy = "leave out --member-server, and write the address into that Secret's kubeconfig";
     throw ownCredentials(name, operatorsSecret, "", remedy);
@@ -127,22 +133,6 @@ function ownCredentials(cluster: string, { name, foreign }: MemberSecret, more: 
     object: `Cluster ${cluster}`,
     problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${name} (${foreign})${more}`,
     remedy,
-  });
-}
-
-/** Refuses a second name for one member: both Clusters would count its nodes, and place pods over each other's. */
-function joinedAlready(
-  name: string,
-  other: string,
-  { hostId, isTwice }: { readonly hostId: string; readonly isTwice: boolean },
-): Failure {
-  const access = `this host's access there is ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
-  return new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: `this member has joined ${isTwice ? `as ${other}, too` : `already, as ${other}`} (${access})`,
-    remedy: isTwice
-      ? `run \`legation unjoin\` for one of the two, then join again`
-      : `use ${other}, or run \`legation unjoin ${other}\` first`,
   });
 }
 

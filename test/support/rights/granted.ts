@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { delegatedTypeObjects } from "../../../src/cli/install/types.ts";
 import { agentObjects } from "../../../src/cli/join/agent-objects.ts";
-import { accessAccountObjects, typeObjects } from "../../../src/cli/join/member-objects.ts";
+import { accessAccountObjects, typeObjects } from "../../../src/cli/join/grant-access.ts";
 import { loadManifests, type Manifest } from "../../../src/cli/shared/manifests.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
 import { MANIFESTS } from "../harness/installed.ts";

@@ -8,7 +8,7 @@ import { recordedHost } from "../../../clusters/host-name.ts";
 import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import { accessObjects, loadMemberRole } from "../../join/member-objects.ts";
+import { accessObjects, loadMemberRole } from "../../join/grant-access.ts";
 import { atMost } from "../../shared/at-most.ts";
 import { Failure } from "../../shared/failure.ts";
 import { hiddenLine, ofViewers } from "../../shared/hidden.ts";

@@ -3,7 +3,7 @@ import fastJsonPatch from "fast-json-patch";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
-import { accessObjects, loadMemberRole, systemNamespace } from "../../../../src/cli/join/member-objects.ts";
+import { accessObjects, loadMemberRole, systemNamespace } from "../../../../src/cli/join/grant-access.ts";
 import { credentialsSecretName } from "../../../../src/cli/member/access.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { accessObjects } from "../../../../src/cli/join/member-objects.ts";
+import { accessObjects } from "../../../../src/cli/join/grant-access.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 
 const rule = { apiGroups: [""], resources: ["pods"], verbs: ["create"] };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { typeObjects } from "../../../../src/cli/join/member-objects.ts";
+import { typeObjects } from "../../../../src/cli/join/grant-access.ts";
 
 const account = { hostId: "0123456789-abcdef", hostName: "berlin", cluster: "west" };
 
