@@ -4,7 +4,7 @@ import { delegatedTypes } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { customResourceDefinitions, kindName, namespaces, nodes, type Resource } from "../../kube/resources.ts";
-import { isVirtualNodeOf } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf } from "../member/virtual-node.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";

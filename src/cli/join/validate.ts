@@ -7,7 +7,7 @@ import { namespaces, nodes, type Resource, secrets } from "../../kube/resources.
 import { credentialsSecretName } from "../member/access.ts";
 import { findMemberSecret, type MemberSecret, whyForeign } from "../member/credentials.ts";
 import { identifyMember, notThatMember } from "../member/identity.ts";
-import { isVirtualNodeOf } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf } from "../member/virtual-node.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";

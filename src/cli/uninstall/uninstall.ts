@@ -22,7 +22,7 @@ import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
 import { type Finishing, namesOf, unfinishedText, wholeName } from "../member/delegated.ts";
-import { isVirtualNodeOf, removeVirtualNode } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf, removeVirtualNode } from "../member/virtual-node.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";

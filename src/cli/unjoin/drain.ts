@@ -11,7 +11,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
 import { countsOf, type Finishing, type FoundWhole, unfinishedText, wholeName } from "../member/delegated.ts";
-import { isVirtualNodeOf } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf } from "../member/virtual-node.ts";
 import { Failure } from "../shared/failure.ts";
 import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
