@@ -1,4 +1,4 @@
-import { ACCESS_NAMESPACE, accessAccountName } from "../../api/access.ts";
+import { accessAccountName } from "../../api/access.ts";
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
 import {
@@ -11,7 +11,7 @@ import {
   TOKEN_EXPIRES_ANNOTATION,
   VIRTUAL_NODE_LABEL,
 } from "../../api/keys.ts";
-import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
+import { type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import { type MemberAddress, memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import { firstAuthorities, readAuthorities, trusted } from "../../controllers/agents/authority.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
@@ -45,12 +45,11 @@ export async function memberAddress(
 
 /** Requests a token of the host's account in the member, tries it, and stores it on the host. */
 export async function giveCredentials(hostId: string, address: MemberAddress, context: MemberContext): Promise<void> {
-  const { host, member, connectText, signal, report } = context;
+  const { member, connectText, signal, report } = context;
   const { cluster } = address;
   const account = { namespace: SYSTEM_NAMESPACE, name: hostAccountName(hostId) };
-  const { token, expires } = await requestToken(member.client, account, signal);
-  const kubeconfig = memberKubeconfig({ ...address, token });
-  const { client, server } = await connectText(kubeconfig, cluster);
+  const given = await requestToken(member.client, account, signal);
+  const { client, server } = await connectText(memberKubeconfig({ ...address, ...given }), cluster);
   try {
     // Wrong rights or a wrong address show here, and not in the controller's log.
     await withNewRights(() => client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal }), signal);
@@ -59,11 +58,7 @@ export async function giveCredentials(hostId: string, address: MemberAddress, co
     if (isSameServer(server, member.server) || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
     report(`${cluster}: ${server} cannot be reached from here; the controller must reach it`);
   }
-  const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
-  await storeCredentials(cluster, () => ({ annotations, kubeconfig }), context);
-  report(
-    `${host.cluster}: Secret ${credentialsSecretName(cluster)} stored; its token ends ${expires} and is renewed before`,
-  );
+  await storeToken(address, given, SYSTEM_NAMESPACE, context);
 }
 
 /** Returns the kubeconfig of the member in the Secret that `join` makes in a namespace of the host. */
@@ -87,24 +82,24 @@ interface SecretChange {
 /** Stores a change to the Secret of `join` on the host. Rejects with `Failure` for any other Secret, or if another client wrote it. */
 export async function storeCredentials(
   cluster: string,
-  changeOf: (before: Stored<Secret> | undefined) => SecretChange,
+  { annotations, removes, kubeconfig }: SecretChange,
   { host, signal }: Pick<HostContext, "host" | "signal">,
   namespace: string = SYSTEM_NAMESPACE,
 ): Promise<void> {
   const ref = { namespace, name: credentialsSecretName(cluster) };
   const before = await findJoinSecret(host, cluster, signal, namespace);
-  const { annotations, removes, kubeconfig } = changeOf(before);
-  const metadata = { ...ref, labels: { [VIRTUAL_NODE_LABEL]: cluster }, annotations };
+  const labels = { [VIRTUAL_NODE_LABEL]: cluster };
   const data = kubeconfig === undefined ? {} : secretData({ [CLUSTER_DEFAULTS.credentialsKey]: kubeconfig });
   const write = { fieldManager: FIELD_MANAGER, signal };
   try {
     if (before === undefined) {
-      const secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data };
-      await host.create(secrets, secret, write);
+      const marks = { [TOKEN_EXPIRES_ANNOTATION]: new Date(realClock.wall()).toISOString(), ...annotations };
+      const metadata = { ...ref, labels, annotations: marks };
+      await host.create(secrets, { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data }, write);
     } else {
       const { resourceVersion } = before.metadata;
       const changed = removes === undefined ? annotations : { ...annotations, [removes]: null };
-      const body = { metadata: { ...metadata, resourceVersion, annotations: changed }, data };
+      const body = { metadata: { resourceVersion, labels, annotations: changed }, data };
       await host.patch(secrets, ref, { type: "merge", body }, write);
     }
   } catch (error) {
@@ -118,14 +113,14 @@ export async function storeCredentials(
   }
 }
 
-/** A token of the account by which `legation access` acts for users. */
-export type AccessToken = Awaited<ReturnType<typeof requestToken>>;
+/** A token of a service account in a member. */
+export type GivenToken = Awaited<ReturnType<typeof requestToken>>;
 
 /** Returns a token by which users of the prefix can be impersonated in the member. Undefined if the member refuses that. */
 export async function impersonatingToken(
   { hostId, cluster, prefix }: { readonly hostId: string; readonly cluster: string; readonly prefix: string },
   { member, connectText, signal }: MemberContext,
-): Promise<AccessToken | undefined> {
+): Promise<GivenToken | undefined> {
   const account = { namespace: SYSTEM_NAMESPACE, name: accessAccountName(hostId) };
   const given = await requestToken(member.client, account, signal);
   const name = `${prefix}legation-join`;
@@ -138,17 +133,18 @@ export async function impersonatingToken(
   return await ignoring(tried, "Forbidden", "Unauthorized");
 }
 
-/** Stores what `legation access` reaches the member with. */
-export async function storeAccessCredentials(
+/** Stores a token of the member in a namespace of the host: that of the controller, or that of `legation access`. */
+export async function storeToken(
   address: MemberAddress,
-  { token, expires }: AccessToken,
+  { token, expires }: GivenToken,
+  namespace: string,
   context: HostContext,
 ): Promise<void> {
   const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
-  const kubeconfig = memberKubeconfig({ ...address, token });
-  await storeCredentials(address.cluster, () => ({ annotations, kubeconfig }), context, ACCESS_NAMESPACE);
-  const what = `Secret ${ACCESS_NAMESPACE}/${credentialsSecretName(address.cluster)}`;
-  context.report(`${context.host.cluster}: ${what} stored; \`legation access\` renews its token`);
+  const change = { annotations, kubeconfig: memberKubeconfig({ ...address, token }) };
+  await storeCredentials(address.cluster, change, context, namespace);
+  const what = `Secret ${namespace}/${credentialsSecretName(address.cluster)}`;
+  context.report(`${context.host.cluster}: ${what} stored; its token ends ${expires} and is renewed before`);
 }
 
 /** The hub, as agents know it. */
@@ -163,7 +159,8 @@ interface KnownHub {
 const ATTEMPTS = 3;
 
 /** Returns the hub, whose authorities the first join makes. An address that agents are told must be in its certificate. */
-export async function ensureHub(address: string | undefined, { host, signal, report }: HostContext): Promise<KnownHub> {
+export async function ensureHub(address: string | undefined, context: HostContext): Promise<KnownHub> {
+  const { host, signal, report } = context;
   const ref = { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET };
   const write = { fieldManager: FIELD_MANAGER, signal };
   return await retryOnConflict(async () => {
@@ -178,14 +175,11 @@ export async function ensureHub(address: string | undefined, { host, signal, rep
         : { metadata: { annotations: { [HUB_ADDRESSES_ANNOTATION]: [...before.addresses, hub].join(",") } } };
     const resourceVersion = found?.metadata.resourceVersion;
     const body = { metadata: { ...metadata, ...defined({ resourceVersion }) }, ...rest };
-    const stored =
-      found === undefined
-        ? await host.create(secrets, body, write)
-        : await host.patch(secrets, ref, { type: "merge", body }, write);
-    const authorities = readAuthorities(stored);
-    if (authorities === undefined) throw new Error(`Secret ${HUB_SECRET} was stored without its keys`);
+    await (found === undefined
+      ? host.create(secrets, body, write)
+      : host.patch(secrets, ref, { type: "merge", body }, write));
     report(`${host.cluster}: Secret ${HUB_SECRET} stored: agents reach the hub at ${hub}`);
-    return { hub, authorities: trusted(authorities) };
+    return await ensureHub(hub, context);
   }, ATTEMPTS);
 }
 
@@ -202,19 +196,10 @@ const HOUR_MS = 60 * 60_000;
 
 /** Stores the digest of a new token in the member's Secret. A token that was given before is void then. */
 export async function storeAgentToken(token: string, cluster: string, context: HostContext): Promise<void> {
-  const now = realClock.wall();
-  const expires = new Date(now + HOUR_MS).toISOString();
-  const changeOf = (before: Stored<Secret> | undefined): SecretChange => ({
-    annotations: {
-      [AGENT_TOKEN_ANNOTATION]: sha256(token),
-      [AGENT_TOKEN_EXPIRES_ANNOTATION]: expires,
-      // Earlier credentials stay until the agent brings others, when it connects.
-      [TOKEN_EXPIRES_ANNOTATION]:
-        before?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] ?? new Date(now).toISOString(),
-    },
-    removes: AGENT_KEY_ANNOTATION,
-  });
-  await storeCredentials(cluster, changeOf, context);
+  const expires = new Date(realClock.wall() + HOUR_MS).toISOString();
+  const annotations = { [AGENT_TOKEN_ANNOTATION]: sha256(token), [AGENT_TOKEN_EXPIRES_ANNOTATION]: expires };
+  // Earlier credentials stay until the agent brings others, when it connects.
+  await storeCredentials(cluster, { annotations, removes: AGENT_KEY_ANNOTATION }, context);
   const name = credentialsSecretName(cluster);
   context.report(`${context.host.cluster}: Secret ${name} stored; its token for the agent is valid until ${expires}`);
 }

@@ -21,16 +21,16 @@ import type { HostContext } from "../shared/session.ts";
 import { until, waitFor, withoutRepeats } from "../shared/wait.ts";
 import { type AgentSettings, agentObjects } from "./agent-objects.ts";
 import {
-  type AccessToken,
   ensureHub,
   FIELD_MANAGER,
+  type GivenToken,
   giveCredentials,
   impersonatingToken,
   isSameServer,
   memberAddress,
-  storeAccessCredentials,
   storeAgentToken,
   storedKubeconfig,
+  storeToken,
 } from "./credentials.ts";
 import {
   accessAccountObjects,
@@ -73,7 +73,7 @@ export async function joinByKubeconfig(options: JoinOptions, context: MemberCont
         const { name: secret, foreign } = operatorsSecret;
         report(`${host.cluster}: Secret ${secret} stays: ${foreign}, so it is your own`);
       }
-      if (token !== undefined) await storeAccessCredentials(address, token, context);
+      if (token !== undefined) await storeToken(address, token, ACCESS_NAMESPACE, context);
     }
     await writeCluster(options, valid, context, { dryRun: false });
   } catch (error) {
@@ -183,20 +183,15 @@ async function grant(
     agent,
   }: Awaited<ReturnType<typeof validateJoin>> & { readonly agent: AgentSettings | undefined },
   context: MemberContext,
-): Promise<AccessToken | undefined> {
+): Promise<GivenToken | undefined> {
   const { member, hostName, signal, report } = context;
   const account = { hostId, hostName, cluster: name };
-  const grantAs = (impersonation: ImpersonationRules | undefined): Promise<void> =>
-    grantAccess(account, { types, definitions, further: furtherObjects(account, impersonation, agent) }, context);
-  if (access === undefined) {
-    await grantAs(undefined);
-    return undefined;
-  }
-  const wanted = impersonationOf(await readVersion(member.client, { signal }));
-  for (const impersonation of new Set<ImpersonationRules>([wanted, "any"])) {
-    await grantAs(impersonation);
-    const token = await impersonatingToken({ hostId, cluster: name, prefix: access.prefix }, context);
-    if (token !== undefined) return token;
+  const wanted = access && impersonationOf(await readVersion(member.client, { signal }));
+  for (const impersonation of new Set([wanted, access && ("any" as const)])) {
+    const further = furtherObjects(account, impersonation, agent);
+    await grantAccess(account, { types, definitions, further }, context);
+    const token = access && (await impersonatingToken({ hostId, cluster: name, prefix: access.prefix }, context));
+    if (access === undefined || token !== undefined) return token;
     if (impersonation === "any") break;
     report(`${name}: constrained impersonation is switched off there: the account may impersonate any user`);
   }
@@ -270,15 +265,14 @@ async function waitReady(
     { timeoutMs, signal },
   );
   if (ready !== undefined) return ready;
-  const seconds = timeoutMs / 1000;
-  const [what, first] =
+  const [what, why, first] =
     problem === undefined
-      ? [`no controller reported on it within ${seconds} s`, "check that `legation controller` runs"]
-      : [`was not True within ${seconds} s: ${problem}`, "repair that"];
+      ? ["no controller reported on it", "", "check that `legation controller` runs"]
+      : ["was not True", `: ${problem}`, "repair that"];
   throw new Failure("notReady", {
     object: `Cluster ${name}`,
     field: "status.conditions[Ready]",
-    problem: what,
+    problem: `${what} within ${timeoutMs / 1000} s${why}`,
     remedy:
       `${first}: it has joined, and becomes Ready then; ` +
       `\`legation join\` again replaces credentials and address, \`legation unjoin ${name}\` takes it out`,

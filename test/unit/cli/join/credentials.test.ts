@@ -8,7 +8,7 @@ import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const expires = "2026-01-01T00:00:00Z";
-const change = () => ({ annotations: { "legation.dev/token-expires": expires }, kubeconfig: "ours" });
+const change = { annotations: { "legation.dev/token-expires": expires }, kubeconfig: "ours" };
 const labels = { "legation.dev/cluster": "west" };
 const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
 
