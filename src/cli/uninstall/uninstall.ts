@@ -122,14 +122,12 @@ function refuseRunning({ pods, whole }: Finishing, force: boolean, more: string)
   const running = { pods: unfinished(pods), whole: whole.filter(({ type, object }) => !type.isFinished(object)) };
   if (force || namesOf(running).size === 0) return;
   const words = { pod: "delegated pod", does: "has not finished", many: "have not finished" };
-  const [first] = running.whole;
-  const alone = first && `; a ${first.type.resource.kind} that no controller makes has to be created again`;
   throw new Failure("refused", {
     object: "Legation",
     problem: unfinishedText(running, words) + more,
     remedy:
-      "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host" +
-      (alone ?? ""),
+      "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host; " +
+      "what no controller makes has to be created again",
   });
 }
 
