@@ -5,13 +5,14 @@ import { MOST_SHARDS } from "../../api/shards.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
+import { Discovery } from "../shared/discovery.ts";
 import { flagRules, readText, shards, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests, withParts } from "../shared/manifests.ts";
 import { typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import type { AppliedManifest } from "./apply.ts";
-import { allowTypes, type InstallContext, install } from "./install.ts";
+import { allowTypes, findAllowable, type InstallContext, install } from "./install.ts";
 import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
 
 /** The host's name: a label value, so that users can select by it. */
@@ -120,6 +121,7 @@ export const command: Equip = equipped({
     const objects: AppliedManifest[] = [];
     const context: InstallContext = {
       client,
+      discovery: new Discovery(client, signal),
       signal,
       onApplied: (applied) => {
         objects.push(applied);
@@ -128,9 +130,11 @@ export const command: Equip = equipped({
       },
       onAdvice: (advice) => terminal.progress(advice),
     };
+    if (before.helmRelease !== undefined && !allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
+    // Checked before the first write.
+    const found = await findAllowable(allowed, context);
     if (before.helmRelease !== undefined) {
-      if (!allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
-      await allowTypes(allowed, context);
+      await allowTypes(found, allowed, context);
       const text = `Types are allowed: ${counted(objects.length, "object")}; the rest stays as Helm installed it`;
       printOutcome(terminal, options.output, { text, document: { clusterName: before.clusterName, objects } });
       return;
@@ -152,7 +156,8 @@ export const command: Equip = equipped({
       shards: options.shards ?? before.shards,
       version,
     };
-    await install(await withParts(own, parts), settings, context, allowed);
+    await install(await withParts(own, parts), settings, context);
+    await allowTypes(found, allowed, context);
     if (options.network !== undefined && options.network !== (before.network ?? "")) {
       terminal.progress("controllers read the network when they start: restart them");
     }

@@ -5,7 +5,6 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { customResourceDefinitions, kindName, namespaces, nodes, type Resource } from "../../kube/resources.ts";
 import { isVirtualNodeOf } from "../member/virtual-node.ts";
-import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { findDefined, findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
@@ -26,55 +25,42 @@ export interface TypeOptions {
   readonly knownTypes: readonly Manifest[];
 }
 
-export interface InstallContext {
-  readonly client: ClusterClient;
-  readonly signal: AbortSignal;
+export interface InstallContext extends ApplyContext {
   readonly onApplied: (applied: AppliedManifest) => void;
   /** Receives what an operator should change. */
   readonly onAdvice: (advice: string) => void;
 }
 
-const NO_TYPES: TypeOptions = { types: [], definitions: false, knownTypes: [] };
-
-/** Installs or upgrades Legation on the host, and allows types. Safe to repeat after an interruption. */
+/** Installs or upgrades Legation on the host. Safe to repeat after an interruption. */
 export async function install(
   manifests: readonly Manifest[],
   options: InstallOptions,
   context: InstallContext,
-  allowed: TypeOptions = NO_TYPES,
 ): Promise<void> {
-  const { client, signal, onApplied } = context;
-  const applying: ApplyContext = { client, discovery: new Discovery(client, signal), signal };
+  const { client, discovery, signal, onApplied } = context;
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
-  for (const { apiVersion, kind } of apply) await applying.discovery.get(apiVersion, kind);
-  const types = await findAllowable(allowed, applying);
+  for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
   const own = apply.filter(({ kind }) => kind === customResourceDefinitions.kind);
-  for (const definition of own) onApplied(await applyManifest(definition, applying));
-  for (const definition of own) await waitEstablished(definition, applying);
+  for (const definition of own) onApplied(await applyManifest(definition, context));
+  for (const definition of own) await waitEstablished(definition, context);
   for (const manifest of apply) {
     if (own.includes(manifest)) continue;
-    const isMade = await prepareWebhooks(manifest, applying);
-    const applied = await applyManifest(manifest, applying);
+    const isMade = await prepareWebhooks(manifest, context);
+    const applied = await applyManifest(manifest, context);
     onApplied(isMade ? { ...applied, change: "created" } : applied);
   }
-  for (const manifest of [...leaveOut, ...(await leftOvers(apply, applying))]) {
-    const removed = await removeManifest(manifest, applying);
+  for (const manifest of [...leaveOut, ...(await leftOvers(apply, context))]) {
+    const removed = await removeManifest(manifest, context);
     if (removed !== undefined) onApplied(removed);
   }
-  await applyTypes(types, allowed, context);
 }
 
-export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<void> {
-  const { client, signal } = context;
-  const types = await findAllowable(options, { client, discovery: new Discovery(client, signal), signal });
-  await applyTypes(types, options, context);
-}
-
-function findAllowable(
+/** Returns the resources of the named types. Rejects with `Failure` for one that members cannot get. */
+export function findAllowable(
   { types, definitions }: TypeOptions,
   { client, discovery, signal }: ApplyContext,
 ): Promise<readonly Resource<KubeObject>[]> {
@@ -83,13 +69,13 @@ function findAllowable(
     : findTypes(discovery, types, { cluster: client.cluster, verbs: SOURCE_VERBS });
 }
 
-async function applyTypes(
+/** Allows types on a host where Legation is installed. */
+export async function allowTypes(
   types: readonly Resource<KubeObject>[],
   { definitions, knownTypes: manifests }: TypeOptions,
-  { client, signal, onApplied, onAdvice }: InstallContext,
+  context: InstallContext,
 ): Promise<void> {
-  // DelegatedTypes are served since they were applied.
-  const context = { client, discovery: new Discovery(client, signal), signal };
+  const { client, signal, onApplied, onAdvice } = context;
   for (const type of types) {
     const installed = (await client.find(delegatedTypes, { name: kindName(type) }, { signal }))?.spec;
     const fields = typeFields(type, { manifests, installed, definition: definitions ? "Follow" : undefined });
