@@ -89,12 +89,14 @@ export async function findAccess(client: ClusterClient, hostId: string, signal: 
   const name = hostAccountName(hostId);
   const isOfHost = (each: string): boolean => each.startsWith(name) || each === accessAccountName(hostId);
   const found = await findOwned(client, [clusterRoleBindings, clusterRoles, serviceAccounts], hostId, isOfHost, signal);
-  const isRole = ({ resource, object }: Owned): boolean => resource === clusterRoles && object.metadata.name === name;
-  const owned = found.filter((each) => !isRole(each));
+  const isThe = (kind: Resource<KubeObject>, { resource, object }: Owned): boolean =>
+    resource === kind && object.metadata.name === name;
+  const owned = found.filter((each) => !isThe(clusterRoles, each));
   const read = await readable(client.find(clusterRoles, { name }, { signal }).then((object) => ({ object })));
   if (read !== undefined) return { role: read.object && { uid: read.object.metadata.uid }, owned };
-  const references = owned.flatMap(({ object }) => object.metadata.ownerReferences ?? []);
-  return { role: defined({ uid: references.find(({ kind }) => kind === clusterRoles.kind)?.uid }), owned };
+  const account = owned.find((each) => isThe(serviceAccounts, each))?.object.metadata;
+  const owner = account?.ownerReferences?.find(({ kind }) => kind === clusterRoles.kind);
+  return { role: defined({ uid: owner?.uid }), owned };
 }
 
 async function findOwned(
@@ -106,10 +108,13 @@ async function findOwned(
 ): Promise<readonly Owned[]> {
   const labelSelector = `${HOST_LABEL}=${hostId}`;
   const found = resources.map(async (resource) => {
-    const objects = await readable(listAll(client, resource, { labelSelector, signal }));
-    return (objects ?? []).map((object) => ({ resource, object }));
+    const objects = (await readable(listAll(client, resource, { labelSelector, signal }))) ?? [];
+    return objects.map((object) => ({ resource, object }));
   });
-  return (await Promise.all(found)).flat().filter(({ object }) => isWanted(object.metadata.name));
+  return (await Promise.all(found)).flat().filter(({ object: { metadata } }) => {
+    const { name, namespace = SYSTEM_NAMESPACE } = metadata;
+    return namespace === SYSTEM_NAMESPACE && isWanted(name);
+  });
 }
 
 /** Removes a host's access by uid. Reports what remains because the credentials do not permit its removal. */

@@ -52,8 +52,9 @@ function namesIn(west: MemoryCluster): string[] {
 }
 
 describe("the access of a host", () => {
-  test("goes with its roles for types, and that of another host stays", async () => {
+  test("goes with its roles for types; that of another host and a service account of another namespace stay", async () => {
     const west = joined();
+    west.put(serviceAccounts, { metadata: { name: NAME, namespace: "shop", labels: { "legation.dev/host": HOST } } });
     expect(await giveUp(west.client)).toEqual([
       `west: ClusterRole ${NAME} removed`,
       `west: ClusterRoleBinding ${NAME} removed`,
@@ -61,8 +62,9 @@ describe("the access of a host", () => {
       `west: ClusterRole ${NAME}-jobs.batch removed`,
       `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} removed`,
     ]);
-    expect(namesIn(west).filter((name) => name.startsWith(NAME))).toEqual([]);
-    expect(namesIn(west)).toHaveLength(5);
+    expect(namesIn(west).filter((name) => name.startsWith(NAME))).toEqual([NAME]);
+    expect(west.peek(serviceAccounts, { namespace: "shop", name: NAME })).toBeDefined();
+    expect(namesIn(west)).toHaveLength(6);
   });
 
   test("stays where a new join has granted it since it was read", async () => {
