@@ -81,19 +81,11 @@ const traces = async (cluster: Cluster): Promise<string[]> => {
   return names.split("\n").filter((line) => line.includes("legation"));
 };
 
+const OFF = { definitions: false, agent: false, homeApiThroughAgent: false, access: false, removeAccess: false };
+
 const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
   joinByKubeconfig(
-    {
-      name: "west",
-      labels: {},
-      types: [],
-      definitions: false,
-      agent: false,
-      homeApiThroughAgent: false,
-      access: false,
-      removeAccess: false,
-      timeout: 500,
-    },
+    { ...OFF, name: "west", labels: {}, types: [], timeout: 500 },
     {
       host: fault.in(hostConnection.client),
       member: { ...memberConnection, client: fault.in(memberConnection.client) },

@@ -19,17 +19,9 @@ export const SECRET = { namespace: "legation-system", name: "member-west" };
 export const READY: object = { conditions: [{ type: "Ready", status: "True" }] };
 export const SERVER = "https://192.0.2.1";
 
+const OFF = { definitions: false, agent: false, homeApiThroughAgent: false, access: false, removeAccess: false };
 /** A `legation join` without flags. */
-export const NO_FLAGS: Omit<JoinOptions, "name"> = {
-  labels: {},
-  types: [],
-  definitions: false,
-  agent: false,
-  homeApiThroughAgent: false,
-  access: false,
-  removeAccess: false,
-  timeout: 20,
-};
+export const NO_FLAGS: Omit<JoinOptions, "name"> = { ...OFF, labels: {}, types: [], timeout: 20 };
 
 const role = {
   apiVersion: "rbac.authorization.k8s.io/v1",
