@@ -107,7 +107,10 @@ export async function validateHost(options: JoinOptions, { host, signal }: HostC
     throw ownCredentials(name, operatorsSecret, ", which no agent brings", remedy);
   }
   const access = accessAfter(options, joined?.spec.access);
-  if (access !== undefined) await requireAccessServer(host, signal);
+  if (access !== undefined) {
+    await requireAccessServer(host, signal);
+    await findJoinSecret(host, name, signal, ACCESS_NAMESPACE);
+  }
   return { hostId, joined, access, operatorsSecret };
 }
 

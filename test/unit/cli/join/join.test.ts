@@ -244,6 +244,12 @@ describe("a join with access for users", () => {
     expect(joins.member.peek(serviceAccounts, ACCOUNT)).toBeUndefined();
   });
 
+  test("is refused where another's Secret has the name in its namespace, before anything is written", async () => {
+    joins.host.put(secrets, { metadata: ACCESS_SECRET });
+    await expect(joins.as("west", { access: true })).rejects.toMatchObject({ exit: "refused" });
+    expect(joins.uidOfAccount()).toBeUndefined();
+  });
+
   test("stores the token of an account that may impersonate, and tries it as a user of the prefix", async () => {
     await joins.as("west", { access: true });
     const kubeconfig = atob(joins.host.peek<Secret>(secrets, ACCESS_SECRET)?.data?.kubeconfig ?? "");
