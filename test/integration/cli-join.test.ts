@@ -81,14 +81,17 @@ const traces = async (cluster: Cluster): Promise<string[]> => {
   return names.split("\n").filter((line) => line.includes("legation"));
 };
 
+const OFF = { definitions: false, agent: false, homeApiThroughAgent: false, access: false, removeAccess: false };
+
 const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
   joinByKubeconfig(
-    { name: "west", labels: {}, types: [], definitions: false, timeoutMs: 500, hostName: "host" },
+    { ...OFF, name: "west", labels: {}, types: [], timeout: 500 },
     {
       host: fault.in(hostConnection.client),
       member: { ...memberConnection, client: fault.in(memberConnection.client) },
       connectText: (text, as) => connections.openText(text, as),
       role: await loadMemberRole(false),
+      hostName: "host",
       signal: AbortSignal.timeout(60_000),
       report: () => {},
     },

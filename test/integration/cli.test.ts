@@ -444,7 +444,7 @@ describe("the life of a member", () => {
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", east.kubeconfig);
     expect(run).toMatchObject({
       code: 3,
-      stderr: expect.stringContaining("the cluster of --member-kubeconfig has joined as east"),
+      stderr: expect.stringContaining("is not the cluster of --member-kubeconfig: that has joined as east"),
     });
     expect(await tracesOfAll(host, west, east)).toEqual(before);
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");

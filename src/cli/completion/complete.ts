@@ -1,7 +1,6 @@
-import type { Argument, Command, Option } from "commander";
+import type { Command, Option } from "commander";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, services } from "../../kube/resources.ts";
 import type { CommandEntry } from "../shared/command.ts";
 import type { OutputFormat } from "../shared/output.ts";
@@ -14,18 +13,54 @@ interface CompletionWord {
   readonly description: string;
 }
 
-const FLAG_VALUES: Readonly<Record<string, ValueKind>> = {
-  "--namespace": "namespace",
-  "--members": "member",
-  "--clusters": "member",
-  "--output": "format",
+interface WrittenLine {
+  readonly plain: readonly string[];
+  readonly flags: ReadonlyMap<string, string>;
+  /** The flag whose value comes next. */
+  readonly open: Option | undefined;
+}
+
+/** Reads the names that may come next on a line. Rejects with KubeError. */
+type ReadNames = (line: WrittenLine, session: Session) => Promise<readonly string[]>;
+
+// The user goes on writing meanwhile.
+const TIMEOUT_MS = 3_000;
+const MOST = 500;
+
+/** Returns the reader of the objects' names, with the kubeconfig, context and namespace of the line. */
+function namesOf(resource: Resource<KubeObject>): ReadNames {
+  return async ({ flags }, session) => {
+    const choice = { kubeconfig: flags.get("--kubeconfig"), context: flags.get("--context") };
+    const { client, namespace } = await session.connect(choice, "host");
+    const where = resource.namespaced ? { namespace: flags.get("--namespace") ?? namespace } : {};
+    const options = { limit: MOST, timeoutMs: TIMEOUT_MS, dropManagedFields: true, signal: session.signal, ...where };
+    return (await client.list(resource, options)).items.map(({ metadata }) => metadata.name);
+  };
+}
+
+const members = namesOf(clusters);
+const FORMATS: readonly OutputFormat[] = ["wide", "json", "yaml"];
+
+const FLAG_VALUES: Readonly<Record<string, ReadNames>> = {
+  "--namespace": namesOf(namespaces),
+  "--members": members,
+  "--clusters": members,
+  "--output": async ({ plain }) => [...FORMATS, ...(plain[0] === "get" ? ["name"] : [])],
 };
 
-const ARGUMENT_VALUES: Readonly<Record<string, Readonly<Record<string, ValueKind>>>> = {
-  unjoin: { name: "member" },
-  join: { name: "member" },
-  kubeconfig: { name: "member" },
-  status: { type: "kind", name: "ofKind" },
+/** Readers for the arguments of commands, in order. */
+const ARGUMENT_VALUES: Readonly<Record<string, readonly ReadNames[]>> = {
+  unjoin: [members],
+  join: [members],
+  kubeconfig: [members],
+  status: [
+    async () => SUBJECT_NAMES,
+    async (line, session) => {
+      const subject = subjectOf(line.plain[1] ?? "");
+      if (subject === undefined) return [];
+      return await namesOf(subject === "Service" ? services : WORKLOAD_RESOURCES[subject])(line, session);
+    },
+  ],
 };
 
 /** Returns what may stand for the last of the words, which the user has begun to write. Never rejects: it has nothing to say then. */
@@ -48,44 +83,22 @@ async function allCandidates(
   session: Session,
 ): Promise<readonly CompletionWord[]> {
   // The command comes before its own flags, so it is known without them.
-  const line = readLine(before, program.options);
-  if (line.open !== undefined) return await values(FLAG_VALUES[line.open.long ?? ""], line, session);
-  const [name] = line.plain;
-  if (name === undefined && !isFlag) return entries.map(({ name: word, summary }) => ({ word, description: summary }));
-  const entry = entries.find((each) => each.name === name);
+  const [name] = readLine(before, program.options).plain;
   const command = program.commands.find((each) => each.name() === name);
-  if (entry === undefined || command === undefined) return isFlag ? program.options.map(flagCandidate) : [];
-  (await entry.load())(command, session);
-  const whole = readLine(before, [...program.options, ...command.options]);
-  if (whole.open !== undefined) return await values(FLAG_VALUES[whole.open.long ?? ""], whole, session);
-  if (isFlag) return [...command.options, ...program.options].map(flagCandidate);
-  const argument: Argument | undefined = command.registeredArguments[whole.plain.length - 1];
-  return await values(ARGUMENT_VALUES[entry.name]?.[argument?.name() ?? ""], whole, session);
-}
-
-function flagCandidate({ long, short, description }: Option): CompletionWord {
-  return { word: long ?? short ?? "", description };
-}
-
-async function values(
-  kind: ValueKind | undefined,
-  line: WrittenLine,
-  session: Session,
-): Promise<readonly CompletionWord[]> {
-  if (kind === undefined) return [];
-  try {
-    return (await readNames(kind, line, session)).map((word) => ({ word, description: "" }));
-  } catch {
-    // The user goes on writing without candidates.
-    return [];
+  const equip = await entries.find((each) => each.name === name)?.load();
+  if (command !== undefined) equip?.(command, session);
+  const options = [...(command?.options ?? []), ...program.options];
+  const line = readLine(before, options);
+  if (line.open === undefined && isFlag) {
+    return options.map(({ long, short, description }) => ({ word: long ?? short ?? "", description }));
   }
-}
-
-interface WrittenLine {
-  readonly plain: readonly string[];
-  readonly flags: ReadonlyMap<string, string>;
-  /** The flag whose value comes next. */
-  readonly open: Option | undefined;
+  if (line.open === undefined && name === undefined) {
+    return entries.map(({ name: word, summary }) => ({ word, description: summary }));
+  }
+  const read = line.open ? FLAG_VALUES[line.open.long ?? ""] : ARGUMENT_VALUES[name ?? ""]?.[line.plain.length - 1];
+  // The user goes on writing without candidates where the host does not answer.
+  const names = await read?.(line, session).catch(() => []);
+  return (names ?? []).map((word) => ({ word, description: "" }));
 }
 
 /** Reads the words of a command line. An unknown flag counts as one without a value. */
@@ -104,47 +117,4 @@ export function readLine(words: readonly string[], options: readonly Option[]): 
     else if (option?.required === true) open = option;
   }
   return { plain, flags, open };
-}
-
-/** A kind of names. `ofKind`: objects of the kind that the argument before names. */
-type ValueKind = "member" | "namespace" | "kind" | "ofKind" | "format";
-
-const FORMATS: readonly OutputFormat[] = ["wide", "json", "yaml"];
-
-// The user goes on writing meanwhile.
-const TIMEOUT_MS = 3_000;
-const MOST = 500;
-
-/** Reads the names of a kind, with the kubeconfig and context of the line. Rejects with KubeError. */
-async function readNames(kind: ValueKind, { flags, plain }: WrittenLine, session: Session): Promise<string[]> {
-  const choice = { kubeconfig: flags.get("--kubeconfig"), context: flags.get("--context") };
-  if (kind === "kind") return [...SUBJECT_NAMES];
-  if (kind === "format") return [...FORMATS, ...(plain[0] === "get" ? ["name"] : [])];
-  const { client, namespace } = await session.connect(choice, "host");
-  if (kind === "member") return await list(client, clusters, session.signal);
-  if (kind === "namespace") return await list(client, namespaces, session.signal);
-  const subject = subjectOf(plain[1] ?? "");
-  if (subject === undefined) return [];
-  return await list(
-    client,
-    subject === "Service" ? services : WORKLOAD_RESOURCES[subject],
-    session.signal,
-    flags.get("--namespace") ?? namespace,
-  );
-}
-
-async function list(
-  client: ClusterClient,
-  resource: Resource<KubeObject>,
-  signal: AbortSignal,
-  namespace?: string,
-): Promise<string[]> {
-  const { items } = await client.list(resource, {
-    limit: MOST,
-    timeoutMs: TIMEOUT_MS,
-    dropManagedFields: true,
-    signal,
-    ...(namespace === undefined ? {} : { namespace }),
-  });
-  return items.map(({ metadata }) => metadata.name);
 }

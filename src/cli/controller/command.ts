@@ -67,15 +67,11 @@ export function kubeletOf(
       remedy: "write --node-address with the IP or DNS name at which it reaches this process",
     });
   }
-  return { listen, address, addressType, certificate: sourceOf(input, [address]) };
-}
-
-function sourceOf(
-  { kubeletCertFile: certFile, kubeletKeyFile: keyFile, kubeletCertificateSigner: signer }: KubeletInput,
-  hosts: readonly string[],
-): KubeletCertificate {
-  if (certFile !== undefined && keyFile !== undefined) return { kind: "files", certFile, keyFile };
-  return signer === undefined ? { kind: "own", hosts } : { kind: "signer", signer, hosts };
+  const { kubeletCertFile: certFile, kubeletKeyFile: keyFile, kubeletCertificateSigner: signer } = input;
+  const hosts = [address];
+  const own: KubeletCertificate = signer === undefined ? { kind: "own", hosts } : { kind: "signer", signer, hosts };
+  const areGiven = certFile !== undefined && keyFile !== undefined;
+  return { listen, address, addressType, certificate: areGiven ? { kind: "files", certFile, keyFile } : own };
 }
 
 // A pod has about five events in its life. These limits suffice for a hundred pods a second.
@@ -89,18 +85,12 @@ const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
 
 const USER_AGENT = "legation";
 
-function connectMember(
-  cluster: string,
-  text: string,
-  {
-    env,
-    agent,
-    ...options
-  }: { readonly env: Environment; readonly agent: AgentConnection | undefined } & Pick<
-    ConnectOptions,
-    "metrics" | "leaseLeftMs"
-  >,
-): MemberConnection {
+type MemberOptions = Pick<ConnectOptions, "metrics" | "leaseLeftMs"> & {
+  readonly env: Environment;
+  readonly agent: AgentConnection | undefined;
+};
+
+function connectMember(cluster: string, text: string, { env, agent, ...options }: MemberOptions): MemberConnection {
   const read = (kubeconfig: string): ClusterCredentials =>
     credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${cluster}`, env });
   const { credentials, renew } = renewable(read(text));
@@ -108,16 +98,10 @@ function connectMember(
     credentials.refresh();
     agent?.onUselessCredentials();
   };
+  const connection = { cluster, userAgent: USER_AGENT, credentials: { ...credentials, refresh }, untrusted: true };
   return {
     server: credentials.server,
-    client: createClusterClient({
-      cluster,
-      userAgent: USER_AGENT,
-      credentials: { ...credentials, refresh },
-      untrusted: true,
-      dial: agent?.dial,
-      ...options,
-    }),
+    client: createClusterClient({ ...connection, dial: agent?.dial, ...options }),
     renew: (kubeconfig) => renew(read(kubeconfig)),
   };
 }

@@ -4,7 +4,7 @@ import { loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { kept } from "../shared/connections.ts";
 import { withGlobals } from "../shared/input.ts";
-import { checkDestination, EXEC_INFO, readExecInfo } from "./destination.ts";
+import { checkDestination, EXEC_INFO } from "./destination.ts";
 import { execCredential } from "./exec-credential.ts";
 
 // The names by which pods of the host reach its API server, beside its Service's address.
@@ -39,17 +39,16 @@ export const command: Equip = equipped({
   },
   input: withGlobals({ servers: serverList.default([]) }),
   run: async ({ kubeconfig, context, servers }, { env, signal, terminal }) => {
-    const info = readExecInfo(env[EXEC_INFO]);
     const onPluginStderr = (text: string): void => terminal.complain(text);
     const credentials = loadKubeConfig({ kubeconfig, context, env, onPluginStderr });
     const identity = await kept(Promise.resolve(credentials.identity()), signal);
     const { server, source, clusterName, tlsServerName } = credentials;
     const ownNames = clusterName === undefined ? IN_CLUSTER_SERVERS : [];
-    checkDestination(info, {
+    const apiVersion = checkDestination(env[EXEC_INFO], {
       servers: [server, ...ownNames, ...servers],
       certificateAuthority: identity.ca,
       tlsServerName,
     });
-    terminal.print(JSON.stringify(execCredential(identity, { apiVersion: info.apiVersion, source })));
+    terminal.print(JSON.stringify(execCredential(identity, { apiVersion, source })));
   },
 });

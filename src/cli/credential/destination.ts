@@ -7,16 +7,6 @@ import { Failure } from "../shared/failure.ts";
 /** The variable in which a client gives its credential plugin the cluster that the credential is for. */
 export const EXEC_INFO = "KUBERNETES_EXEC_INFO";
 
-export interface ExecInfo {
-  readonly apiVersion: string;
-  readonly cluster: {
-    readonly server: string;
-    readonly "certificate-authority-data"?: string | undefined;
-    readonly "tls-server-name"?: string | undefined;
-    readonly "insecure-skip-tls-verify"?: boolean | undefined;
-  };
-}
-
 export interface OwnHost {
   /** URLs that lead there. */
   readonly servers: readonly string[];
@@ -29,19 +19,24 @@ const execInfo = z.looseObject({
   apiVersion: z.enum(["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]),
   kind: z.literal("ExecCredential"),
   spec: z.looseObject({
-    cluster: z
-      .looseObject({
+    cluster: z.looseObject(
+      {
         server: z.string(),
-        "certificate-authority-data": z.string().optional(),
-        "tls-server-name": z.string().optional(),
-        "insecure-skip-tls-verify": z.boolean().optional(),
-      })
-      .optional(),
+        "certificate-authority-data": z.string().default(""),
+        "tls-server-name": z.string().default(""),
+        "insecure-skip-tls-verify": z.boolean().default(false),
+      },
+      { error: "write provideClusterInfo: true into the reader's exec configuration, so that the host can be checked" },
+    ),
   }),
 });
 
-/** Parses the variable's value. Throws `Failure`. */
-export function readExecInfo(text: string | undefined): ExecInfo {
+/**
+ * Returns the apiVersion of the request in the variable. Throws `Failure` unless its client sends the credential to a member's path
+ * on the host itself, over TLS that the host's own authority vouches for. A user who may write a ClusterProfile could otherwise have
+ * the reader's credential sent anywhere.
+ */
+export function checkDestination(text: string | undefined, host: OwnHost): string {
   if (text === undefined || text === "") {
     throw new Failure("usage", {
       object: EXEC_INFO,
@@ -54,24 +49,8 @@ export function readExecInfo(text: string | undefined): ExecInfo {
     const problem = `is no ExecCredential of client.authentication.k8s.io: ${z.prettifyError(parsed.error)}`;
     throw new Failure("usage", { object: EXEC_INFO, problem });
   }
-  const { apiVersion, spec } = parsed.data;
-  if (spec.cluster === undefined) {
-    throw new Failure("usage", {
-      object: EXEC_INFO,
-      field: "spec.cluster",
-      problem: "is missing, so it cannot be checked that the credential goes to the host",
-      remedy: "write provideClusterInfo: true into the reader's exec configuration",
-    });
-  }
-  return { apiVersion, cluster: spec.cluster };
-}
-
-/**
- * Throws `Failure` unless the client sends the credential to a member's path on the host itself, over TLS that the host's own
- * authority vouches for. A user who may write a ClusterProfile could otherwise have the reader's credential sent anywhere.
- */
-export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
-  const { server } = cluster;
+  const { cluster } = parsed.data.spec;
+  const { server, "tls-server-name": name } = cluster;
   const refuse = (problem: string, remedy?: string): never => {
     throw new Failure("refused", { object: `server ${JSON.stringify(server)}`, problem, remedy });
   };
@@ -81,12 +60,11 @@ export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
       `a ClusterProfile of Legation ends with ${clusterProxyPath("NAME")}; if the host has another address, give it with --servers`,
     );
   }
-  if (cluster["insecure-skip-tls-verify"] === true) refuse("its certificate would not be verified");
-  const name = cluster["tls-server-name"];
-  if (name !== undefined && name !== "" && name !== host.tlsServerName) {
+  if (cluster["insecure-skip-tls-verify"]) refuse("its certificate would not be verified");
+  if (name !== "" && name !== host.tlsServerName) {
     refuse(`its certificate would be verified for another name, ${JSON.stringify(name)}`);
   }
-  const given = Buffer.from(cluster["certificate-authority-data"] ?? "", "base64").toString("utf8");
+  const given = Buffer.from(cluster["certificate-authority-data"], "base64").toString("utf8");
   const own = new Set(certificatesIn(host.certificateAuthority ?? ""));
   const trusted = certificatesIn(given);
   // Some clients also trust blocks such as X509 CERTIFICATE.
@@ -98,6 +76,7 @@ export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
       "use a kubeconfig whose certificate-authority is that of ConfigMap kube-system/kube-root-ca.crt",
     );
   }
+  return parsed.data.apiVersion;
 }
 
 // Clients read backslashes, dots and encoded characters of a URL in different ways.

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { jsonEqual } from "../../api/json.ts";
+import { jsonEqual, setAt, valueAt } from "../../api/json.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { customResourceDefinitions, type Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
@@ -68,23 +68,17 @@ export async function removeManifest(
   return { kind: manifest.kind, ...ref, change: "removed" };
 }
 
-const established = z.looseObject({
-  status: z.looseObject({ conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })) }),
-});
+const conditionList = z.array(z.looseObject({ type: z.string(), status: z.string() })).default([]);
 
 /** Waits until the API server serves a CustomResourceDefinition. */
-export async function waitEstablished(manifest: Manifest, { client, discovery, signal }: ApplyContext): Promise<void> {
-  const resource = await discovery.get(manifest.apiVersion, manifest.kind);
-  const { name } = manifest.metadata;
-  const isEstablished = await until(
-    async () => {
-      const parsed = established.safeParse(await client.get(resource, { name }, { signal }));
-      const conditions = parsed.data?.status.conditions ?? [];
-      return conditions.some(({ type, status }) => type === "Established" && status === "True");
-    },
-    { timeoutMs: 30_000, signal },
-  );
-  if (isEstablished) return;
+export async function waitEstablished({ metadata: { name } }: Manifest, context: ApplyContext): Promise<void> {
+  const { client, signal } = context;
+  const isEstablished = async (): Promise<boolean> => {
+    const found = await client.get(customResourceDefinitions, { name }, { signal });
+    const conditions = conditionList.parse(valueAt(found, ["status", "conditions"]));
+    return conditions.some(({ type, status }) => type === "Established" && status === "True");
+  };
+  if (await until(isEstablished, { timeoutMs: 30_000, signal })) return;
   throw new Failure("notReady", {
     object: `CustomResourceDefinition ${name}`,
     problem: "was not established within 30 s",
@@ -103,46 +97,25 @@ function written(object: KubeObject & { readonly status?: unknown }): object {
   return { ...rest, metadata: kept };
 }
 
-const fields = z.record(z.string(), z.unknown());
-const managed = z.array(z.looseObject({ manager: z.string().optional(), fieldsV1: fields.optional() }));
-const container = z.looseObject({ name: z.string(), resources: z.unknown().optional() });
-const deployment = z.looseObject({
-  spec: z.looseObject({
-    replicas: z.number().optional(),
-    template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
-  }),
-});
+const managed = z.array(z.looseObject({ manager: z.string().optional(), fieldsV1: z.unknown() }));
+const containerList = z.array(z.looseObject({ name: z.string() }));
+const CONTAINERS = ["spec", "template", "spec", "containers"];
 
 /** Keeps a Deployment's replicas and resources that another field manager set: an upgrade must not take memory away. */
 export function keepSizes(manifest: Manifest, installed: KubeObject | undefined, installer: string): Manifest {
-  const wanted = deployment.safeParse(manifest);
-  const found = deployment.safeParse(installed);
-  if (manifest.kind !== "Deployment" || !wanted.success || !found.success) return manifest;
-  const others = managed
-    .parse(installed?.metadata?.managedFields ?? [])
-    .filter(({ manager }) => manager !== installer)
-    .map(({ fieldsV1 }) => fieldsV1);
-  const setByOthers = (...path: string[]): boolean => others.some((owned) => has(owned, path));
-  const { spec } = wanted.data;
-  const live = new Map(found.data.spec.template.spec.containers.map((each) => [each.name, each]));
-  const containers = spec.template.spec.containers.map((each) => {
-    const inContainer = ["f:spec", "f:template", "f:spec", "f:containers", `k:${JSON.stringify({ name: each.name })}`];
-    const resources = live.get(each.name)?.resources;
-    return resources !== undefined && setByOthers(...inContainer, "f:resources") ? { ...each, resources } : each;
+  if (manifest.kind !== "Deployment" || installed === undefined) return manifest;
+  const fields = managed.parse(installed.metadata?.managedFields ?? []).filter(({ manager }) => manager !== installer);
+  const isOfOther = (path: readonly string[]): boolean =>
+    fields.some(({ fieldsV1 }) => valueAt(fieldsV1, path) !== undefined);
+  const live = containerList.parse(valueAt(installed, CONTAINERS));
+  const containers = containerList.parse(valueAt(manifest, CONTAINERS)).map((container) => {
+    const path = [...CONTAINERS.map((field) => `f:${field}`), `k:${JSON.stringify({ name: container.name })}`];
+    if (!isOfOther([...path, "f:resources"])) return container;
+    return { ...container, resources: live.find(({ name }) => name === container.name)?.resources };
   });
-  const { replicas } = found.data.spec;
-  return {
-    ...manifest,
-    spec: {
-      ...spec,
-      ...(replicas !== undefined && setByOthers("f:spec", "f:replicas") ? { replicas } : {}),
-      template: { ...spec.template, spec: { ...spec.template.spec, containers } },
-    },
-  };
-}
-
-function has(owned: unknown, [first, ...rest]: readonly string[]): boolean {
-  if (first === undefined) return true;
-  const inner = fields.safeParse(owned).data?.[first];
-  return inner !== undefined && has(inner, rest);
+  const sized = setAt(manifest, CONTAINERS, containers);
+  const replicas = ["spec", "replicas"];
+  return isOfOther(replicas.map((field) => `f:${field}`))
+    ? setAt(sized, replicas, valueAt(installed, replicas))
+    : sized;
 }

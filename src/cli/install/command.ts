@@ -5,13 +5,14 @@ import { MOST_SHARDS } from "../../api/shards.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
+import { Discovery } from "../shared/discovery.ts";
 import { flagRules, readText, shards, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests, withParts } from "../shared/manifests.ts";
 import { typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import type { AppliedManifest } from "./apply.ts";
-import { allowTypes, type InstallContext, install } from "./install.ts";
+import { allowTypes, findAllowable, type InstallContext, install } from "./install.ts";
 import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
 
 /** The host's name: a label value, so that users can select by it. */
@@ -54,22 +55,15 @@ const input = withGlobals({
   types: typeList.default([]),
   definitions: toggle,
 });
-type InstallInput = z.output<typeof input>;
 
-function allowsTypesAlone({
-  types,
-  access,
-  relay,
-  mcs,
-  shards,
-  accessAddress,
-  clusterName,
-  network,
-  image,
-  webhookUrl,
-}: InstallInput): boolean {
-  const others = [mcs, shards, accessAddress, clusterName, network, image, webhookUrl];
-  return types.length > 0 && !access && !relay && others.every((value) => value === undefined);
+/** Reports whether only types are to be allowed. A part that is left out stays as it is installed. */
+function allowsTypesAlone(options: z.output<typeof input>): boolean {
+  const { types, definitions: _, kubeconfig: __, context: ___, output: ____, verbose: _____, mcs, ...others } = options;
+  return (
+    types.length > 0 &&
+    mcs === undefined &&
+    Object.values(others).every((value) => value === undefined || value === false)
+  );
 }
 
 export const command: Equip = equipped({
@@ -121,11 +115,12 @@ export const command: Equip = equipped({
     const { terminal, signal } = session;
     const { client, clusterName } = await session.connect(options, "host");
     const own = await shippedManifests();
-    const knownTypes = await shippedManifests("delegated-types");
+    const allowed = { ...options, knownTypes: await shippedManifests("delegated-types") };
     const before = await standing(client, own, signal);
     const objects: AppliedManifest[] = [];
     const context: InstallContext = {
       client,
+      discovery: new Discovery(client, signal),
       signal,
       onApplied: (applied) => {
         objects.push(applied);
@@ -134,9 +129,11 @@ export const command: Equip = equipped({
       },
       onAdvice: (advice) => terminal.progress(advice),
     };
+    if (before.helmRelease !== undefined && !allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
+    // Checked before the first write.
+    const found = await findAllowable(allowed, context);
     if (before.helmRelease !== undefined) {
-      if (!allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
-      await allowTypes({ ...options, knownTypes }, context);
+      await allowTypes(found, allowed, context);
       const text = `Types are allowed: ${counted(objects.length, "object")}; the rest stays as Helm installed it`;
       printOutcome(terminal, options.output, { text, document: { clusterName: before.clusterName, objects } });
       return;
@@ -147,28 +144,19 @@ export const command: Equip = equipped({
     const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const mcs = options.mcs ?? before.mcs;
-    const manifests = await withParts(own, {
-      access: options.access || before.access !== undefined,
-      relay: options.relay || before.relay,
+    const parts = { access: options.access || before.access !== undefined, relay: options.relay || before.relay, mcs };
+    const settings = {
+      webhookUrl,
+      accessAddress: options.accessAddress ?? before.access?.address,
+      image,
+      clusterName: name,
+      network: options.network ?? before.network,
       mcs,
-    });
-    await install(
-      manifests,
-      {
-        webhookUrl,
-        accessAddress: options.accessAddress ?? before.access?.address,
-        image,
-        clusterName: name,
-        network: options.network ?? before.network,
-        mcs,
-        shards: options.shards ?? before.shards,
-        version,
-        types: options.types,
-        definitions: options.definitions,
-        knownTypes,
-      },
-      context,
-    );
+      shards: options.shards ?? before.shards,
+      version,
+    };
+    await install(await withParts(own, parts), settings, context);
+    await allowTypes(found, allowed, context);
     if (options.network !== undefined && options.network !== (before.network ?? "")) {
       terminal.progress("controllers read the network when they start: restart them");
     }

@@ -3,51 +3,48 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { kindName, nodes, type Resource } from "../../kube/resources.ts";
-import { isVirtualNodeOf } from "../member/remove-cluster.ts";
-import { Discovery } from "../shared/discovery.ts";
+import { customResourceDefinitions, kindName, namespaces, nodes, type Resource } from "../../kube/resources.ts";
+import { isVirtualNodeOf } from "../member/virtual-node.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { findDefined, findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
-import { some } from "../shared/output.ts";
+import { objectText, some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
+import { refOf } from "../shared/removal.ts";
 import { type AppliedManifest, type ApplyContext, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { delegatedTypeObjects, lackingFields, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 
-export interface InstallContext {
-  readonly client: ClusterClient;
-  readonly signal: AbortSignal;
+/** What types are allowed, and how. */
+export interface TypeOptions {
+  readonly types: readonly TypeName[];
+  /** The types' CustomResourceDefinitions follow into members. */
+  readonly definitions: boolean;
+  /** DelegatedTypes whose fields are known. */
+  readonly knownTypes: readonly Manifest[];
+}
+
+export interface InstallContext extends ApplyContext {
   readonly onApplied: (applied: AppliedManifest) => void;
   /** Receives what an operator should change. */
   readonly onAdvice: (advice: string) => void;
 }
 
-export interface TypeOptions {
-  readonly types?: readonly TypeName[];
-  /** The types' CustomResourceDefinitions follow into members. */
-  readonly definitions?: boolean;
-  /** DelegatedTypes whose fields are known. */
-  readonly knownTypes?: readonly Manifest[];
-}
-
-/** Installs or upgrades Legation on the host, and allows `types`. Safe to repeat after an interruption. */
+/** Installs or upgrades Legation on the host. Safe to repeat after an interruption. */
 export async function install(
   manifests: readonly Manifest[],
-  { types: typeNames = [], definitions = false, knownTypes = [], ...options }: InstallOptions & TypeOptions,
-  { client, signal, onApplied, onAdvice }: InstallContext,
+  options: InstallOptions,
+  context: InstallContext,
 ): Promise<void> {
-  const discovery = new Discovery(client, signal);
-  const context: ApplyContext = { client, discovery, signal };
+  const { client, discovery, signal, onApplied } = context;
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
-  const types = await findAllowable(client, discovery, { types: typeNames, definitions }, signal);
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
-  const own = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
+  const own = apply.filter(({ kind }) => kind === customResourceDefinitions.kind);
   for (const definition of own) onApplied(await applyManifest(definition, context));
   for (const definition of own) await waitEstablished(definition, context);
   for (const manifest of apply) {
@@ -60,56 +57,43 @@ export async function install(
     const removed = await removeManifest(manifest, context);
     if (removed !== undefined) onApplied(removed);
   }
-  await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied, onAdvice });
 }
 
-export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<void> {
-  const { client, signal } = context;
-  const types = await findAllowable(client, new Discovery(client, signal), options, signal);
-  await applyTypes(types, options, context);
-}
-
-function findAllowable(
-  client: ClusterClient,
-  discovery: Discovery,
-  { types = [], definitions = false }: TypeOptions,
-  signal: AbortSignal,
+/** Returns the resources of the named types. Rejects with `Failure` for one that members cannot get. */
+export function findAllowable(
+  { types, definitions }: TypeOptions,
+  { client, discovery, signal }: ApplyContext,
 ): Promise<readonly Resource<KubeObject>[]> {
   return definitions
     ? findDefined(client, discovery, types, { verbs: SOURCE_VERBS, signal })
     : findTypes(discovery, types, { cluster: client.cluster, verbs: SOURCE_VERBS });
 }
 
-async function applyTypes(
+/** Allows types on a host where Legation is installed. */
+export async function allowTypes(
   types: readonly Resource<KubeObject>[],
-  { definitions = false, knownTypes = [] }: TypeOptions,
-  { client, signal, onApplied, onAdvice }: InstallContext,
+  { definitions, knownTypes: manifests }: TypeOptions,
+  context: InstallContext,
 ): Promise<void> {
-  const context = { client, discovery: new Discovery(client, signal), signal };
+  const { client, signal, onApplied, onAdvice } = context;
   for (const type of types) {
-    const installed = await client.find(delegatedTypes, { name: kindName(type) }, { signal });
-    const definition = definitions ? "Follow" : undefined;
-    const fields = typeFields(type, { manifests: knownTypes, installed: installed?.spec, definition });
-    for (const manifest of delegatedTypeObjects(type, fields)) {
-      onApplied(await applyManifest(manifest, context));
-    }
-    const advice = installed && lackingFields(type, { manifests: knownTypes, installed: installed.spec });
+    const installed = (await client.find(delegatedTypes, { name: kindName(type) }, { signal }))?.spec;
+    const fields = typeFields(type, { manifests, installed, definition: definitions ? "Follow" : undefined });
+    for (const manifest of delegatedTypeObjects(type, fields)) onApplied(await applyManifest(manifest, context));
+    const advice = installed && lackingFields(type, { manifests, installed });
     if (advice !== undefined) onAdvice(advice);
   }
 }
 
 /** Returns objects of another version that this one lacks. Leaves out CRDs and namespaces, which hold what users wrote. */
 async function leftOvers(apply: readonly Manifest[], { client, discovery, signal }: ApplyContext): Promise<Manifest[]> {
-  const nameOf = (kind: string, { namespace = "", name }: { namespace?: string | undefined; name: string }): string =>
-    `${kind} ${namespace}/${name}`;
-  const known = new Set(apply.map(({ kind, metadata }) => nameOf(kind, metadata)));
+  const known = new Set(apply.map(({ kind, metadata }) => objectText(kind, metadata)));
   const found: Manifest[] = [];
   for (const { apiVersion, kind } of kindsOf(apply)) {
-    if (kind === "CustomResourceDefinition" || kind === "Namespace") continue;
+    if (kind === customResourceDefinitions.kind || kind === namespaces.kind) continue;
     const resource = await discovery.get(apiVersion, kind);
     for (const { metadata } of await listInstalled(client, resource, signal)) {
-      const { namespace, name } = metadata;
-      if (!known.has(nameOf(kind, metadata))) found.push({ apiVersion, kind, metadata: { namespace, name } });
+      if (!known.has(objectText(kind, metadata))) found.push({ apiVersion, kind, metadata: { ...refOf(metadata) } });
     }
   }
   return found;

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
+import { defined } from "../../api/defined.ts";
+import { setAt, valueAt } from "../../api/json.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_MCS_KEY, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../clusters/host-name.ts";
 import { type Container, deploymentSpec, shardsArguments, VERSION_LABEL } from "../shared/deployment-image.ts";
@@ -65,7 +67,7 @@ export function planInstall(manifests: readonly Manifest[], options: InstallOpti
     .filter((manifest) => !leaveOut.includes(manifest))
     .map((manifest) => adjust(manifest, options))
     .concat(hostConfig(options))
-    .map(labelled)
+    .map((manifest) => labelled(manifest, INSTALLED_LABELS))
     .sort((a, b) => position(a.kind) - position(b.kind));
   return { apply, leaveOut };
 }
@@ -83,92 +85,65 @@ function position(kind: string): number {
   return index === -1 ? ORDER.indexOf("*") : index;
 }
 
-function adjust(manifest: Manifest, options: InstallOptions): Manifest {
-  if (WEBHOOK_KINDS.has(manifest.kind)) return withClientConfig(manifest, options.webhookUrl);
-  if (manifest.metadata.name === ACCESS_SERVICE && manifest.kind === "Service") {
-    return withAddress(manifest, options.accessAddress);
+function adjust(manifest: Manifest, { webhookUrl, accessAddress, image, shards, version }: InstallOptions): Manifest {
+  const { kind, metadata } = manifest;
+  if (WEBHOOK_KINDS.has(kind)) return withTarget(manifest, webhookUrl);
+  if (kind === "Deployment") {
+    // Version and image are one write, so that an interruption cannot separate the two. `legation version` reads the pods'.
+    const labels = { [VERSION_LABEL]: version };
+    const further = SHARDED.has(metadata.name) ? shardsArguments(shards) : [];
+    return withContainers(labelled(labelled(manifest, labels), labels, TEMPLATE), ({ args = [], ...container }) => ({
+      ...container,
+      ...defined({ image: image ?? container.image }),
+      args: [...args, ...further],
+    }));
   }
-  if (manifest.kind === apiServices.kind) return withPort(manifest, options.accessAddress);
-  if (manifest.kind !== "Deployment") return manifest;
-  const { metadata } = manifest;
-  // Version and image are one write, so that an interruption cannot separate the two.
-  const labels = { ...labelMap.parse(metadata.labels), [VERSION_LABEL]: options.version };
-  const versioned = withPodVersion({ ...manifest, metadata: { ...metadata, labels } }, options.version);
-  return withContainers(versioned, ({ args = [], ...container }) => ({
-    ...container,
-    ...(options.image === undefined ? {} : { image: options.image }),
-    args: SHARDED.has(metadata.name) ? [...args, ...shardsArguments(options.shards)] : args,
-  }));
+  if (accessAddress === undefined) return manifest;
+  const { hostname, port } = new URL(`https://${accessAddress}`);
+  const number = Number(port || 443);
+  // API servers take the port of an ExternalName Service from the APIService.
+  if (kind === apiServices.kind) return setAt(manifest, ["spec", "service", "port"], number);
+  if (kind !== "Service" || metadata.name !== ACCESS_SERVICE) return manifest;
+  const ports = [{ name: "https", port: number }];
+  return { ...manifest, spec: { type: "ExternalName", externalName: hostname, ports } };
 }
 
 /** The Deployments whose processes must agree on the number of shards. */
 const SHARDED = new Set(["legation-controller", "legation-webhook"]);
 
-const clientConfig = z.looseObject({
-  service: z.looseObject({ path: z.string().optional() }).optional(),
-  caBundle: z.unknown().optional(),
-});
-const webhookList = z.array(z.looseObject({ name: z.string(), clientConfig }));
+const webhookList = z.array(
+  z.looseObject({
+    clientConfig: z.looseObject({ service: z.looseObject({ path: z.string().default("/") }).optional() }),
+  }),
+);
 
 /** Points webhooks at a URL. Never sets a caBundle, which belongs to the webhook process. */
-function withClientConfig(manifest: Manifest, url: string | undefined): Manifest {
-  const webhooks = webhookList.parse(manifest.webhooks).map((webhook) => {
-    const { service, caBundle: _, ...rest } = webhook.clientConfig;
-    const target = url === undefined ? { service } : { url: new URL(service?.path ?? "/", url).href };
-    return { ...webhook, clientConfig: { ...rest, ...target } };
+function withTarget(manifest: Manifest, url: string | undefined): Manifest {
+  const webhooks = webhookList.parse(manifest.webhooks).map(({ clientConfig: { service }, ...webhook }) => {
+    const clientConfig = url === undefined ? { service } : { url: new URL(service?.path ?? "/", url).href };
+    return { ...webhook, clientConfig };
   });
   return { ...manifest, webhooks };
 }
-
-/** Makes the Service of `legation access` one that names a server outside the cluster. */
-function withAddress(manifest: Manifest, address: string | undefined): Manifest {
-  if (address === undefined) return manifest;
-  const { hostname, port } = addressUrl(address);
-  const spec = { type: "ExternalName", externalName: hostname, ports: [{ name: "https", port }] };
-  return { ...manifest, spec };
-}
-
-const apiServiceSpec = z.looseObject({ service: z.looseObject({}) });
-
-/** API servers take the port of an ExternalName Service from the APIService. */
-function withPort(manifest: Manifest, address: string | undefined): Manifest {
-  if (address === undefined) return manifest;
-  const spec = apiServiceSpec.parse(manifest.spec);
-  return { ...manifest, spec: { ...spec, service: { ...spec.service, port: addressUrl(address).port } } };
-}
-
-function addressUrl(address: string): { readonly hostname: string; readonly port: number } {
-  const { hostname, port } = new URL(`https://${address}`);
-  return { hostname, port: port === "" ? 443 : Number(port) };
-}
-
-/** Labels the pods, too: `legation version` tells those of an earlier version by it. */
-function withPodVersion(manifest: Manifest, version: string): Manifest {
-  const spec = labelledPods.parse(manifest.spec);
-  const { metadata } = spec.template;
-  const labels = { ...metadata.labels, [VERSION_LABEL]: version };
-  return { ...manifest, spec: { ...spec, template: { ...spec.template, metadata: { ...metadata, labels } } } };
-}
-
-const labelledPods = z.looseObject({
-  template: z.looseObject({ metadata: z.looseObject({ labels: labelMap }).default({ labels: {} }) }),
-});
 
 export function withImage(manifest: Manifest, image: string): Manifest {
   return withContainers(manifest, (container) => ({ ...container, image }));
 }
 
+const TEMPLATE = ["spec", "template"];
+
 function withContainers(manifest: Manifest, change: (container: Container) => Container): Manifest {
-  const spec = deploymentSpec.parse(manifest.spec);
-  const { template } = spec;
-  const containers = template.spec.containers.map(change);
-  return { ...manifest, spec: { ...spec, template: { ...template, spec: { ...template.spec, containers } } } };
+  const { containers } = deploymentSpec.parse(manifest.spec).template.spec;
+  return setAt(manifest, [...TEMPLATE, "spec", "containers"], containers.map(change));
 }
 
-function labelled(manifest: Manifest): Manifest {
-  const labels = { ...labelMap.parse(manifest.metadata.labels), ...INSTALLED_LABELS };
-  return { ...manifest, metadata: { ...manifest.metadata, labels } };
+/** Adds labels to an object, or to the part of it at a path. */
+function labelled(manifest: Manifest, labels: Labels, part: readonly string[] = []): Manifest {
+  const path = [...part, "metadata", "labels"];
+  return setAt(manifest, path, { ...labelMap.parse(valueAt(manifest, path)), ...labels });
 }
+
+type Labels = Readonly<Record<string, string>>;
 
 function hostConfig({ clusterName, network = "", mcs }: InstallOptions): Manifest {
   return {

@@ -16,6 +16,11 @@ const RIGHTS_GROUPS = new Set([
   "rbac.authorization.k8s.io",
 ]);
 
+const AGGREGATED_TO_EDITORS = {
+  "rbac.authorization.k8s.io/aggregate-to-edit": "true",
+  "rbac.authorization.k8s.io/aggregate-to-admin": "true",
+};
+
 /** Rights beside `patch` on the status subresource: Kubernetes asks for more since 1.36, and Volcano's definition has none. */
 const STATUS_RULES: Readonly<Record<string, readonly object[]>> = {
   "resourceclaims.resource.k8s.io": [
@@ -59,12 +64,9 @@ export function lackingFields(
   const { queue: _, status: __, ...known } = knownFields(type, manifests);
   const missing = Object.entries(known).filter(([field]) => !Object.hasOwn(installed, field));
   if (missing.length === 0) return undefined;
-  const [name, fields] = [
-    kindName(type),
-    missing
-      .map(([field, value]) => `${field}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
-      .join(", "),
-  ];
+  const name = kindName(type);
+  const textOf = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
+  const fields = missing.map(([field, value]) => `${field}: ${textOf(value)}`).join(", ");
   return (
     `delegatedtype/${name} lacks ${fields}, which objects of this type need to run once; it stays as it is, since a change ` +
     `would delete copies: delete its annotated objects, add the fields by \`kubectl edit delegatedtype ${name}\`, and ` +
@@ -98,41 +100,24 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
   const { group, version, kind, plural, namespaced } = type;
   const name = kindName(type);
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
+  const roleFor = (whom: string, ofWhom: Readonly<Record<string, string>>, rules: readonly object[]): Manifest =>
+    role("ClusterRole", { name: `legation-${whom}-${name}`, labels: { ...labels, ...ofWhom } }, rules);
   const isForEditors = namespaced && !RIGHTS_GROUPS.has(group) && fields.follows === undefined;
-  const aggregated = ["edit", "admin"].map((to) => [`rbac.authorization.k8s.io/aggregate-to-${to}`, "true"]);
-  const authorsRole = role(
-    "ClusterRole",
-    {
-      name: `legation-authors-${name}`,
-      labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
-    },
-    [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
-  );
+  const scope = namespaced ? undefined : "Cluster";
+  const spec = { ...defined({ group: group || undefined, version, kind, plural, scope }), ...fields };
+  const controllers = roleFor("controller", { [AGGREGATE_TO_CONTROLLER_LABEL]: "true" }, [
+    ...sourceRules(type, fields),
+    ...(STATUS_RULES[name] ?? []),
+    ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
+  ]);
+  const delegation = [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }];
+  const authors = roleFor("authors", isForEditors ? AGGREGATED_TO_EDITORS : {}, delegation);
+  const metadata = { name, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } };
   return [
     // The API server refuses types that members cannot have: before their roles are made.
-    {
-      apiVersion: "legation.dev/v1alpha1",
-      kind: "DelegatedType",
-      metadata: { name, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
-      spec: {
-        ...(group === "" ? {} : { group }),
-        version,
-        kind,
-        plural,
-        ...(namespaced ? {} : { scope: "Cluster" }),
-        ...fields,
-      },
-    },
-    role(
-      "ClusterRole",
-      { name: `legation-controller-${name}`, labels: { ...labels, [AGGREGATE_TO_CONTROLLER_LABEL]: "true" } },
-      [
-        ...sourceRules(type, fields),
-        ...(STATUS_RULES[name] ?? []),
-        ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
-      ],
-    ),
+    { apiVersion: "legation.dev/v1alpha1", kind: "DelegatedType", metadata, spec },
+    controllers,
     // Pods that name an object take it along.
-    ...(fields.follows === undefined || fields.follows.restricted === true ? [authorsRole] : []),
+    ...(fields.follows === undefined || fields.follows.restricted === true ? [authors] : []),
   ];
 }

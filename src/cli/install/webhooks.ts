@@ -25,53 +25,38 @@ export async function prepareWebhooks(
   manifest: Manifest,
   { client, discovery, signal }: ApplyContext,
 ): Promise<boolean> {
-  const wanted = configuration.safeParse(manifest);
-  if (!wanted.success) return false;
+  const wanted = configuration.safeParse(manifest).data?.webhooks;
+  if (wanted === undefined) return false;
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = { name: manifest.metadata.name };
   const installed = await client.find(resource, ref, { signal });
+  const others = installed === undefined ? await listInstalled(client, resource, signal) : [installed];
+  const found = others.flatMap((other) => configuration.safeParse(other).data?.webhooks ?? []);
+  const [caBundle] = found.flatMap(({ clientConfig }) => clientConfig.caBundle ?? []);
+  const trusting = (each: Webhook): object[] =>
+    caBundle === undefined ? [] : [{ ...each, clientConfig: { ...each.clientConfig, caBundle } }];
   if (installed === undefined) {
-    const others = await listInstalled(client, resource, signal);
-    const trusted = authorityOf(others.flatMap((other) => configuration.safeParse(other).data?.webhooks ?? []));
-    if (trusted === undefined) return false;
+    if (caBundle === undefined) return false;
     const { namespace: _, ...metadata } = manifest.metadata;
-    const webhooks = wanted.data.webhooks.map((each) => trusting(each, trusted));
-    await client.create(resource, Object.assign({ ...manifest, metadata }, { webhooks }), { signal });
+    const made = Object.assign({ ...manifest, metadata }, { webhooks: wanted.flatMap(trusting) });
+    await client.create(resource, made, { signal });
     return true;
   }
-  const found = configuration.safeParse(installed);
-  if (!found.success) return false;
-  const known = new Map(found.data.webhooks.map((each) => [each.name, each]));
-  const caBundle = authorityOf(found.data.webhooks);
-  const names = new Set(wanted.data.webhooks.map(({ name }) => name));
-  const dropped = found.data.webhooks
+  const names = new Set(wanted.map(({ name }) => name));
+  const dropped = found
     .filter(({ name }) => name.endsWith(`.${GROUP}`) && !names.has(name))
     .map(({ name }) => ({ $patch: "delete", name }));
-  const changed = wanted.data.webhooks.flatMap((each) => {
-    const before = known.get(each.name);
-    if (before !== undefined) return moved(before, each);
-    return caBundle === undefined ? [] : trusting(each, caBundle);
+  const changed = wanted.flatMap((each) => {
+    const before = found.find(({ name }) => name === each.name);
+    return before === undefined ? trusting(each) : moved(before, each);
   });
   const webhooks = [...changed, ...dropped];
-  if (webhooks.length === 0) return false;
-  await client.patch(resource, ref, { type: "strategic", body: { webhooks } }, { signal });
+  if (webhooks.length > 0) await client.patch(resource, ref, { type: "strategic", body: { webhooks } }, { signal });
   return false;
 }
 
-function authorityOf(webhooks: readonly Webhook[]): string | undefined {
-  return webhooks.flatMap((each) => each.clientConfig.caBundle ?? [])[0];
-}
-
-function trusting(webhook: Webhook, caBundle: string): Webhook {
-  return { ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } };
-}
-
 function moved(before: Webhook, { name, clientConfig: { url, service } }: Webhook): object[] {
-  if (url !== undefined && before.clientConfig.service !== undefined) {
-    return [{ name, clientConfig: { url, service: null } }];
-  }
-  if (service !== undefined && before.clientConfig.url !== undefined) {
-    return [{ name, clientConfig: { service, url: null } }];
-  }
-  return [];
+  const former = url === undefined ? "url" : "service";
+  if (before.clientConfig[former] === undefined) return [];
+  return [{ name, clientConfig: { url, service, [former]: null } }];
 }

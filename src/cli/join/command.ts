@@ -7,13 +7,11 @@ import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHost } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { duration, flagRules, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
-import { shippedManifests } from "../shared/manifests.ts";
 import { typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { hostContext } from "../shared/session.ts";
 import { loadMemberRole } from "./grant-access.ts";
-import { joinByManifest, joinByKubeconfig as joinMember } from "./join.ts";
-import { agentImage } from "./join-agent.ts";
+import { joinByKubeconfig, joinByManifest } from "./join.ts";
 
 /** Parses `region=eu,tier=gold` into labels. Names every problem; the API server knows which characters a label may have. */
 export const labelList: z.ZodType<Readonly<Record<string, string>>, string> = z.string().transform((text, context) => {
@@ -132,23 +130,12 @@ export const command: Equip = equipped({
   working: "joining",
   run: async (options, session) => {
     const { terminal, signal } = session;
-    const { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
+    const { name } = options;
     const host = await session.connect(options, "host");
     const { name: hostName = DEFAULT_HOST_NAME, mcs } = await recordedHost(host.client, signal);
-    const role = await loadMemberRole(mcs);
-    const agent = options.agent
-      ? {
-          hubAddress: options.hubAddress,
-          homeApi: options.homeApiThroughAgent,
-          image: options.agentImage ?? (await agentImage(host.client, await shippedManifests(), signal)),
-        }
-      : undefined;
-    const { access: opens, accessPrefix: prefix, removeAccess } = options;
-    const access = opens ? { prefix } : removeAccess ? ("remove" as const) : undefined;
-    const addresses = { memberServer, homeApiServer: homeServer, network: options.network };
-    const join = { name, labels, types, definitions, ...addresses, access, timeoutMs, hostName };
-    if (agent !== undefined && options.memberKubeconfig === undefined) {
-      const objects = await joinByManifest({ ...join, agent }, { ...hostContext(host, session), role });
+    const context = { ...hostContext(host, session), hostName, role: await loadMemberRole(mcs) };
+    if (options.memberKubeconfig === undefined) {
+      const objects = await joinByManifest(options, context);
       terminal.write(objects.map((object) => stringify(object)).join("---\n"));
       terminal.progress(
         `Cluster ${name} waits for its agent: apply this manifest in the member within an hour; \`legation status\` says when it is Ready`,
@@ -159,7 +146,7 @@ export const command: Equip = equipped({
       { kubeconfig: options.memberKubeconfig, context: options.memberContext },
       name === "host" ? "member host" : name,
     );
-    const cluster = await joinMember({ ...join, agent }, { ...hostContext(host, session), member, role });
+    const cluster = await joinByKubeconfig(options, { ...context, member });
     const { managedFields: _fields, ...metadata } = cluster.metadata;
     printOutcome(terminal, options.output, {
       text: `Cluster ${name} has joined and is Ready`,

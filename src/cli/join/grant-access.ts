@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { accessAccountName } from "../../api/access.ts";
 import {
   AGGREGATE_TO_HOST_LABEL,
   HOST_LABEL,
@@ -26,7 +27,69 @@ import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { refOf } from "../shared/removal.ts";
 import { until } from "../shared/wait.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
-import type { JoinContext } from "./validate.ts";
+import type { MemberContext } from "./validate.ts";
+
+/** A host in a member that joined as the named Cluster. */
+export interface HostAccount {
+  readonly hostId: string;
+  readonly hostName: string;
+  readonly cluster: string;
+}
+
+/** The types of which a host may have objects in a member. */
+interface GrantedTypes {
+  readonly types: readonly Resource<KubeObject>[];
+  /** The host may also create and change the types' CustomResourceDefinitions. */
+  readonly definitions: boolean;
+}
+
+const ruleList = z.array(z.looseObject({}));
+
+/** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. `mcs`: also those on imports. */
+export async function loadMemberRole(mcs: boolean): Promise<Manifest> {
+  const role = (await shippedManifests("member")).find(({ kind }) => kind === clusterRoles.kind);
+  if (role === undefined) throw new Error("manifests/member holds no ClusterRole");
+  const further = mcs ? await shippedManifests("member/mcs.yaml") : [];
+  return { ...role, rules: [role, ...further].flatMap(({ rules }) => ruleList.parse(rules)) };
+}
+
+export const systemNamespace: Manifest = {
+  apiVersion: "v1",
+  kind: "Namespace",
+  metadata: { name: SYSTEM_NAMESPACE, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
+};
+
+interface HostMetadata {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Returns the metadata that all objects of a host in a member have. */
+export function metadataOf({ hostId, hostName, cluster }: HostAccount): HostMetadata {
+  return {
+    labels: { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster },
+    annotations: { [HOST_NAME_ANNOTATION]: hostName },
+  };
+}
+
+/** Returns the objects of a host's access. The role has the base manifest's rules, and owns all others. */
+export function accessObjects(
+  base: Manifest,
+  account: HostAccount,
+): { readonly role: Manifest; readonly binding: Manifest; readonly user: Manifest } {
+  const name = hostAccountName(account.hostId);
+  const metadata = { name, ...metadataOf(account) };
+  // Lets a host delete its ClusterRole and renew its token: no administrator is needed to leave.
+  const ownRules = [
+    { apiGroups: [clusterRoles.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
+    { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] },
+  ];
+  return {
+    role: role("ClusterRole", metadata, [...ruleList.parse(base.rules), ...ownRules]),
+    binding: roleBinding("ClusterRole", metadata),
+    user: { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...metadata, namespace: SYSTEM_NAMESPACE } },
+  };
+}
 
 // Tells whether the member has devices for claims at all.
 const DEVICES = { apiGroups: ["resource.k8s.io"], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] };
@@ -36,134 +99,97 @@ const PLACEMENT_RULES: Readonly<Record<string, readonly object[]>> = {
   "resourceclaimtemplates.resource.k8s.io": [DEVICES],
 };
 
-interface GrantedTypes {
-  readonly types: readonly Resource<KubeObject>[];
-  /** The host may also create and change the types' CustomResourceDefinitions. */
-  readonly definitions: boolean;
-}
-
-/** Returns the role that gathers a host's rights on types, its binding, and roles for each type. All have the base role's metadata. */
-export function typeObjects(
-  { types, definitions }: GrantedTypes,
-  { hostId, metadata }: { readonly hostId: string; readonly metadata: Readonly<Record<string, unknown>> },
-): readonly Manifest[] {
-  const name = hostTypesName(hostId);
-  const selects = ["true", hostId].map((value) => ({ matchLabels: { [AGGREGATE_TO_HOST_LABEL]: value } }));
-  const labels = z.record(z.string(), z.string()).parse(metadata.labels);
+/** Returns the role that gathers a host's rights on types, its binding, and roles for each type. */
+export function typeObjects({ types, definitions }: GrantedTypes, account: HostAccount): readonly Manifest[] {
+  const { hostId } = account;
+  const metadata = { name: hostTypesName(hostId), ...metadataOf(account) };
+  const gathers = (value: string): Readonly<Record<string, string>> => ({ [AGGREGATE_TO_HOST_LABEL]: value });
+  const clusterRoleSelectors = ["true", hostId].map((value) => ({ matchLabels: gathers(value) }));
+  const gathered = (of: string, rules: readonly object[]): Manifest => {
+    const labels = { ...metadata.labels, ...gathers(hostId) };
+    return role("ClusterRole", { ...metadata, name: `${hostAccountName(hostId)}-${of}`, labels }, rules);
+  };
+  const ofTypes = types.map((type) => {
+    const copies = { apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] };
+    return gathered(kindName(type), [copies, ...(PLACEMENT_RULES[kindName(type)] ?? [])]);
+  });
+  // RBAC knows no name when an object is created. An existing definition of another name cannot be changed by `create`.
+  const { group, plural } = customResourceDefinitions;
+  const creation = { apiGroups: [group], resources: [plural], verbs: ["create"] };
+  // Roles of their own stay when the types are granted again without them.
+  const ofDefinitions = types
+    .map(kindName)
+    .map((name) => gathered(`${name}-definition`, [creation, definitionRule(name, DEFINITION_COPY_VERBS)]));
   return [
     // The member's controller manager writes the rules.
-    {
-      apiVersion: RBAC_VERSION,
-      kind: "ClusterRole",
-      metadata: { ...metadata, name },
-      aggregationRule: { clusterRoleSelectors: selects },
-    },
-    roleBinding("ClusterRole", { ...metadata, name }, hostAccountName(hostId)),
-    ...types.flatMap((type) => {
-      const ofType = kindName(type);
-      const gatheredRole = (suffix: string, rules: readonly object[]): Manifest => {
-        const gathers = { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId };
-        const roleName = `${hostAccountName(hostId)}-${ofType}${suffix}`;
-        return role("ClusterRole", { ...metadata, name: roleName, labels: gathers }, rules);
-      };
-      const objects = gatheredRole("", [
-        { apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] },
-        ...(PLACEMENT_RULES[ofType] ?? []),
-      ]);
-      // A role of its own stays when the type is granted again without it.
-      return definitions ? [objects, gatheredRole("-definition", definitionRules(ofType))] : [objects];
-    }),
+    { apiVersion: RBAC_VERSION, kind: "ClusterRole", metadata, aggregationRule: { clusterRoleSelectors } },
+    roleBinding("ClusterRole", metadata, hostAccountName(hostId)),
+    ...ofTypes,
+    ...(definitions ? ofDefinitions : []),
   ];
 }
 
-/** RBAC knows no name when an object is created. An existing definition of another name cannot be changed by `create`. */
-function definitionRules(name: string): object[] {
-  const { group, plural } = customResourceDefinitions;
-  return [{ apiGroups: [group], resources: [plural], verbs: ["create"] }, definitionRule(name, DEFINITION_COPY_VERBS)];
-}
+const AUTHENTICATION_GROUP = "authentication.k8s.io";
+const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const HTTP_VERBS = ["get", "head", "post", "put", "patch", "delete", "options"];
 
-const gathered = z.looseObject({
-  rules: z.array(z.looseObject({ apiGroups: z.array(z.string()), resources: z.array(z.string()) })).nullish(),
-});
-const GATHERED_WITHIN_MS = 20_000;
+/** How a member's API server checks impersonation: `constrained` (KEP-5284) refuses system:masters, service accounts and nodes. */
+export type ImpersonationRules = "constrained" | "any";
 
-/** Waits until the rights on types are in force, so that the host's controller does not meet a refusal. */
-async function waitForTypes(
-  types: readonly Resource<KubeObject>[],
-  hostId: string,
-  { member: { client }, signal, report }: JoinContext,
-): Promise<void> {
-  const name = hostTypesName(hostId);
-  const areGathered = async (): Promise<boolean> => {
-    const rules = gathered.parse(await client.get(clusterRoles, { name }, { signal })).rules ?? [];
-    const isGathered = ({ group, plural }: Resource<KubeObject>): boolean =>
-      rules.some(({ apiGroups, resources }) => apiGroups.includes(group) && resources.includes(plural));
-    return types.every(isGathered);
-  };
-  if (types.length === 0 || (await until(areGathered, { timeoutMs: GATHERED_WITHIN_MS, signal }))) return;
-  report(
-    `${client.cluster}: ClusterRole ${name} has not gathered all types yet; the member's controller manager does, and they hold then`,
-  );
-}
-
-const ruleList = z.array(z.looseObject({}));
-
-interface HostAccount {
-  readonly hostId: string;
-  readonly hostName: string;
-  readonly cluster: string;
-}
-
-export const systemNamespace: Manifest = {
-  apiVersion: "v1",
-  kind: "Namespace",
-  metadata: { name: SYSTEM_NAMESPACE, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
+const IMPERSONATION_RULES: Readonly<Record<ImpersonationRules, readonly object[]>> = {
+  // RBAC has no pattern for `userextras/KEY`, so all resources of the group are named.
+  constrained: [
+    { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate:user-info"] },
+    { apiGroups: ["*"], resources: ["*"], verbs: VERBS.map((verb) => `impersonate-on:user-info:${verb}`) },
+    { nonResourceURLs: ["*"], verbs: HTTP_VERBS.map((verb) => `impersonate-on:user-info:${verb}`) },
+  ],
+  any: [
+    { apiGroups: [""], resources: ["users", "groups"], verbs: ["impersonate"] },
+    { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate"] },
+  ],
 };
 
-/** Returns the objects of a host's access. The role has the base manifest's rules. */
-export function accessObjects(
-  base: Manifest,
-  { hostId, hostName, cluster }: HostAccount,
-): { role: Manifest; binding: Manifest; user: Manifest } {
-  const name = hostAccountName(hostId);
-  const metadata = {
-    name,
-    labels: { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster },
-    annotations: { [HOST_NAME_ANNOTATION]: hostName },
-  };
-  return {
-    role: role("ClusterRole", metadata, [...ruleList.parse(base.rules), ...ownRules(name)]),
-    binding: roleBinding("ClusterRole", metadata),
-    user: { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...metadata, namespace: SYSTEM_NAMESPACE } },
-  };
+// KEP-5284 is on by default from here.
+const CONSTRAINED_SINCE_MINOR = 36;
+
+/** Returns how an API server of this version checks impersonation by default. */
+export function impersonationOf(version = ""): ImpersonationRules {
+  const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
 }
 
-/** Lets a host renew its token and delete its ClusterRole, which owns its access: no administrator is needed to leave. */
-function ownRules(name: string): object[] {
+/** Returns the account in a member by which `legation access` acts for users: it may impersonate, and renew its token. */
+export function accessAccountObjects(account: HostAccount, impersonation: ImpersonationRules): readonly Manifest[] {
+  const name = accessAccountName(account.hostId);
+  const metadata = { name, ...metadataOf(account) };
+  const inNamespace = { ...metadata, namespace: SYSTEM_NAMESPACE };
+  const renewal = { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] };
   return [
-    { apiGroups: [clusterRoles.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
-    { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] },
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: inNamespace },
+    role("ClusterRole", metadata, IMPERSONATION_RULES[impersonation]),
+    roleBinding("ClusterRole", metadata),
+    role("Role", inNamespace, [renewal]),
+    roleBinding("Role", inNamespace),
   ];
 }
 
-/** The rights of a host in a member. Its role owns the `further` objects, too. */
+/** What a host gets in a member, beside its access. */
 interface Granted extends GrantedTypes {
-  readonly further: (role: Manifest) => readonly Manifest[];
+  readonly further: readonly Manifest[];
 }
 
 /** Returns a host's role in a member, and the objects that it owns. */
 export function objectsInMember(
   base: Manifest,
   account: HostAccount,
-  { further, ...granted }: Granted,
+  { further, ...types }: Granted,
 ): { readonly role: Manifest; readonly owned: readonly Manifest[] } {
   const { role, user, binding } = accessObjects(base, account);
-  const types = typeObjects(granted, { hostId: account.hostId, metadata: role.metadata });
-  return { role, owned: [user, binding, ...types, ...further(role)] };
+  return { role, owned: [user, binding, ...typeObjects(types, account), ...further] };
 }
 
-/** Applies the host's service account and rights in the member, and further objects. Safe to repeat. */
-export async function grantAccess(account: HostAccount, granted: Granted, context: JoinContext): Promise<void> {
+/** Applies the objects of a host's access in the member. Safe to repeat. */
+export async function grantAccess(account: HostAccount, granted: Granted, context: MemberContext): Promise<void> {
   const { signal, report } = context;
   const { client } = context.member;
   const discovery = new Discovery(client, signal);
@@ -176,22 +202,35 @@ export async function grantAccess(account: HostAccount, granted: Granted, contex
     return applied;
   };
   await refuseTerminatingNamespace(client, signal);
-  const namespace = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+  const namespace = await client.find(namespaces, systemNamespace.metadata, { signal });
   // An operator's own namespace stays as it is.
   if (namespace === undefined) await apply(systemNamespace);
   const { role, owned } = objectsInMember(context.role, account, granted);
   const { name, uid } = (await apply(role)).metadata;
-  const owner = { apiVersion: RBAC_VERSION, kind: "ClusterRole", name, uid };
-  for (const manifest of owned) {
-    await apply({ ...manifest, metadata: { ...manifest.metadata, ownerReferences: [owner] } });
-  }
-  await waitForTypes(granted.types, account.hostId, context);
+  const ownerReferences = [{ apiVersion: RBAC_VERSION, kind: "ClusterRole", name, uid }];
+  for (const manifest of owned) await apply({ ...manifest, metadata: { ...manifest.metadata, ownerReferences } });
+  await waitForTypes(granted.types, hostTypesName(account.hostId), context);
 }
 
-/** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. `mcs`: also those on imports. */
-export async function loadMemberRole(mcs: boolean): Promise<Manifest> {
-  const role = (await shippedManifests("member")).find(({ kind }) => kind === clusterRoles.kind);
-  if (role === undefined) throw new Error("manifests/member holds no ClusterRole");
-  const further = mcs ? await shippedManifests("member/mcs.yaml") : [];
-  return { ...role, rules: [role, ...further].flatMap(({ rules }) => ruleList.parse(rules)) };
+const gathered = z.looseObject({
+  rules: z.array(z.looseObject({ apiGroups: z.array(z.string()), resources: z.array(z.string()) })).nullish(),
+});
+const GATHERED_WITHIN_MS = 20_000;
+
+/** Waits until the rights on types are in force, so that the host's controller does not meet a refusal. */
+async function waitForTypes(
+  types: readonly Resource<KubeObject>[],
+  name: string,
+  { member: { client }, signal, report }: MemberContext,
+): Promise<void> {
+  const areGathered = async (): Promise<boolean> => {
+    const rules = gathered.parse(await client.get(clusterRoles, { name }, { signal })).rules ?? [];
+    return types.every(({ group, plural }) =>
+      rules.some(({ apiGroups, resources }) => apiGroups.includes(group) && resources.includes(plural)),
+    );
+  };
+  if (types.length === 0 || (await until(areGathered, { timeoutMs: GATHERED_WITHIN_MS, signal }))) return;
+  report(
+    `${client.cluster}: ClusterRole ${name} has not gathered all types yet; the member's controller manager does, and they hold then`,
+  );
 }

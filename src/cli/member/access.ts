@@ -1,17 +1,18 @@
-import { accessAccountName, shortHostId } from "../../api/access.ts";
+import { ACCESS_NAMESPACE, accessAccountName, accessSecretName, shortHostId } from "../../api/access.ts";
+import { defined } from "../../api/defined.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { clusterScoped, namespaced, type Resource, serviceAccounts } from "../../kube/resources.ts";
+import { clusterScoped, namespaced, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
-import { remove } from "../shared/removal.ts";
+import { refOf, remove } from "../shared/removal.ts";
 import type { HostContext } from "../shared/session.ts";
 
-const API_GROUP = "rbac.authorization.k8s.io";
+const RBAC = "rbac.authorization.k8s.io";
 export const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
 type Kind = "ClusterRole" | "Role";
 
@@ -25,7 +26,7 @@ export function roleBinding(kind: Kind, metadata: Manifest["metadata"], account:
     apiVersion: RBAC_VERSION,
     kind: `${kind}Binding`,
     metadata,
-    roleRef: { apiGroup: API_GROUP, kind, name: metadata.name },
+    roleRef: { apiGroup: RBAC, kind, name: metadata.name },
     subjects: [{ kind: "ServiceAccount", name: account, namespace: SYSTEM_NAMESPACE }],
   };
 }
@@ -49,7 +50,6 @@ export function credentialsSecretName(cluster: string): string {
   return `member-${cluster}`;
 }
 
-const RBAC = "rbac.authorization.k8s.io";
 export const clusterRoles: Resource<KubeObject> = clusterScoped(RBAC, "ClusterRole");
 export const clusterRoleBindings: Resource<KubeObject> = clusterScoped(RBAC, "ClusterRoleBinding");
 export const roles: Resource<KubeObject> = namespaced(RBAC, "Role");
@@ -70,104 +70,107 @@ export async function findAccount(
   return items[0];
 }
 
-/** An observed object. Without `uid` if the credentials may not read it. */
-interface Found {
-  readonly uid?: string;
-  readonly object?: Stored<KubeObject>;
-}
-
-/** A host's access in a member. A missing part is undefined. */
-interface HostAccess {
-  readonly role: Found | undefined;
-  readonly binding: Found | undefined;
-  readonly account: Found | undefined;
-  /** Roles for types and for users' access, and their bindings. Empty if the credentials may not read them. */
-  readonly types: readonly Owned[];
-}
-
+/** An object of a host's access in a member, as it was read. */
 interface Owned {
   readonly resource: Resource<KubeObject>;
-  readonly ref: ObjectRef;
-  readonly object: Found;
+  readonly object: Stored<KubeObject>;
+}
+
+/** A host's access in a member. */
+interface HostAccess {
+  /** The ClusterRole, which owns all else. Undefined: there is none. Without `uid`: the credentials may not read it. */
+  readonly role: { readonly uid?: string } | undefined;
+  /** All else that the credentials may list. */
+  readonly owned: readonly Owned[];
 }
 
 /** Reads a host's access in a member, so that access granted later is not removed with it. Rejects with KubeError. */
 export async function findAccess(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<HostAccess> {
-  const ref = { name: hostAccountName(hostId) };
-  const account = await found(findAccount(client, hostId, signal));
-  const role = await found(client.find(clusterRoles, ref, { signal }));
-  const binding = await found(client.find(clusterRoleBindings, ref, { signal }));
-  // The host's own credentials may not read the ClusterRole, which owns the account.
-  const owner = account?.object?.metadata.ownerReferences?.find(({ kind }) => kind === clusterRoles.kind);
-  const isUnread = role !== undefined && role.uid === undefined;
-  const types = [
-    ...(await typeRoles(client, clusterRoleBindings, hostId, signal)),
-    ...(await typeRoles(client, clusterRoles, hostId, signal)),
-  ];
-  return { role: isUnread && owner !== undefined ? { uid: owner.uid } : role, binding, account, types };
+  const name = hostAccountName(hostId);
+  const isOfHost = (each: string): boolean => each.startsWith(name) || each === accessAccountName(hostId);
+  const found = await findOwned(client, [clusterRoleBindings, clusterRoles, serviceAccounts], hostId, isOfHost, signal);
+  const isThe = (kind: Resource<KubeObject>, { resource, object }: Owned): boolean =>
+    resource === kind && object.metadata.name === name;
+  const owned = found.filter((each) => !isThe(clusterRoles, each));
+  const read = await readable(client.find(clusterRoles, { name }, { signal }).then((object) => ({ object })));
+  if (read !== undefined) return { role: read.object && { uid: read.object.metadata.uid }, owned };
+  const account = owned.find((each) => isThe(serviceAccounts, each))?.object.metadata;
+  const owner = account?.ownerReferences?.find(({ kind }) => kind === clusterRoles.kind);
+  return { role: defined({ uid: owner?.uid }), owned };
 }
 
-async function typeRoles(
+async function findOwned(
   client: ClusterClient,
-  resource: Resource<KubeObject>,
+  resources: readonly Resource<KubeObject>[],
   hostId: string,
+  isWanted: (name: string) => boolean,
   signal: AbortSignal,
 ): Promise<readonly Owned[]> {
-  const all = (await readable(listAll(client, resource, { labelSelector: `${HOST_LABEL}=${hostId}`, signal }))) ?? [];
-  return all
-    .filter(({ metadata: { name } }) => isOfHost(name, hostId))
-    .map((object) => ({ resource, ref: { name: object.metadata.name }, object: { uid: object.metadata.uid, object } }));
-}
-
-/** Reports whether a role is one for types, or that by which `legation access` acts for users. */
-function isOfHost(name: string, hostId: string): boolean {
-  return name.startsWith(`${hostAccountName(hostId)}-`) || name === accessAccountName(hostId);
-}
-
-async function found(reading: Promise<Stored<KubeObject> | undefined>): Promise<Found | undefined> {
-  const read = await readable(reading.then((object) => ({ object })));
-  if (read === undefined) return {};
-  const { object } = read;
-  return object === undefined ? undefined : { uid: object.metadata.uid, object };
+  const labelSelector = `${HOST_LABEL}=${hostId}`;
+  const found = resources.map(async (resource) => {
+    const objects = (await readable(listAll(client, resource, { labelSelector, signal }))) ?? [];
+    return objects.map((object) => ({ resource, object }));
+  });
+  return (await Promise.all(found)).flat().filter(({ object: { metadata } }) => {
+    const { name, namespace = SYSTEM_NAMESPACE } = metadata;
+    return namespace === SYSTEM_NAMESPACE && isWanted(name);
+  });
 }
 
 /** Removes a host's access by uid. Reports what remains because the credentials do not permit its removal. */
 export async function giveUpAccess(
   client: ClusterClient,
   hostId: string,
-  { role, binding, account, types }: HostAccess,
-  { signal, report, remains }: Pick<HostContext, "signal" | "report"> & { readonly remains: (what: string) => void },
+  { role, owned }: HostAccess,
+  { signal, report, remains }: RemovalContext & { readonly remains: (what: string) => void },
 ): Promise<void> {
   const name = hostAccountName(hostId);
-  const system = { namespace: SYSTEM_NAMESPACE, name };
-  const removed = (what: string): void => report(`${client.cluster}: ${what} removed`);
-  const removeFound = (resource: Resource<KubeObject>, ref: ObjectRef, { uid }: Found): Promise<boolean> =>
-    remove(client, resource, ref, { signal, ...(uid === undefined ? {} : { uid }) });
-  if (role !== undefined) {
-    try {
-      if (await removeFound(clusterRoles, { name }, role)) removed(`ClusterRole ${name}`);
-      // The role is gone with what it owns, or belongs to a new join.
-      else if (role.uid !== undefined) return;
-    } catch (error) {
-      if (!isKubeError(error)) throw error;
-      remains(`ClusterRole ${name}, its ClusterRoleBinding and ServiceAccount: ${error.detail}`);
-      return;
-    }
+  try {
+    const isRemoved = role !== undefined && (await remove(client, clusterRoles, { name }, { signal, ...role }));
+    if (isRemoved) report(`${client.cluster}: ClusterRole ${name} removed`);
+    // The role is gone with what it owns, or belongs to a new join.
+    else if (role?.uid !== undefined) return;
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    remains(`ClusterRole ${name}, its ClusterRoleBinding and ServiceAccount: ${error.detail}`);
+    return;
   }
-  // Kubernetes removes these with the ClusterRole that owns them. Deletes them at once where the rights permit.
-  const owned = [
-    { resource: clusterRoleBindings, ref: { name }, object: binding },
-    { resource: serviceAccounts, ref: system, object: account },
-    ...types,
-  ];
-  for (const { resource, ref, object } of owned) {
-    if (object === undefined) continue;
-    const what = objectText(resource.kind, ref);
-    try {
-      if (await removeFound(resource, ref, object)) removed(what);
-    } catch (error) {
-      if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
-      removed(`${what} (with its ClusterRole)`);
-    }
+  await removeOwned(client, owned, { signal, report });
+}
+
+type RemovalContext = Pick<HostContext, "signal" | "report">;
+
+/** Removes objects at once, where the rights permit. Kubernetes removes them with the ClusterRole that owns them. */
+async function removeOwned(
+  client: ClusterClient,
+  owned: readonly Owned[],
+  { signal, report }: RemovalContext,
+): Promise<void> {
+  for (const { resource, object } of owned) {
+    const { metadata } = object;
+    const removal = remove(client, resource, refOf(metadata), { uid: metadata.uid, signal });
+    const isRemoved = await ignoring(removal, "Forbidden", "Unauthorized");
+    const how = isRemoved === undefined ? " (with its ClusterRole)" : "";
+    if (isRemoved !== false) report(`${client.cluster}: ${objectText(resource.kind, metadata)}${how} removed`);
   }
+}
+
+/** Removes the account in a member by which `legation access` acts for users. */
+export async function removeAccessAccount(
+  client: ClusterClient,
+  hostId: string,
+  context: RemovalContext,
+): Promise<void> {
+  const resources = [clusterRoleBindings, clusterRoles, roleBindings, roles, serviceAccounts];
+  const isOfAccount = (name: string): boolean => name === accessAccountName(hostId);
+  await removeOwned(client, await findOwned(client, resources, hostId, isOfAccount, context.signal), context);
+}
+
+/** Removes what the host has stored for `legation access`, so that users reach the member no more. */
+export async function removeAccessCredentials(
+  cluster: string,
+  { host, signal, report }: RemovalContext & Pick<HostContext, "host">,
+): Promise<void> {
+  const ref = { namespace: ACCESS_NAMESPACE, name: accessSecretName(cluster) };
+  if (await remove(host, secrets, ref, { signal })) report(`${host.cluster}: ${objectText("Secret", ref)} removed`);
 }

@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { FAMILIES } from "../../copies/named-by-pods.ts";
 import { isDefinitions } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import {
   apiVersionOf,
@@ -83,7 +83,6 @@ class Cleaner {
 
   async sweepObjects(): Promise<void> {
     const { types: served, stale } = await this.#discovery.removable();
-    let failed: KubeError | undefined;
     for (const version of stale) this.#remains(`objects in ${apiVersionOf(version)}`, "that API does not answer");
     const types = new Set(this.#context.types.map(kindName));
     const cluster = this.#context.types.filter(({ namespaced, plural }) => !namespaced && plural !== namespaces.plural);
@@ -96,17 +95,12 @@ class Cleaner {
           // A host without rights on pods has created none, but its administrator may want to know.
           if (resource.plural === pods.plural) this.#remains("delegate pods", "the credentials may not list pods");
           else if (types.has(kindName(resource))) this.#remains(`copies of ${kindName(resource)}`, MAY_NOT_LIST);
-        } else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
+        } else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost") && !mustAnswer(resource.group)) {
           // A failing aggregated API must not keep all other objects in the member.
-          if (!mustAnswer(resource.group)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
-          // A member that does not answer would time out for each kind.
-          else if (error.code === "AnswerLost") throw error;
-          else failed ??= error;
+          this.#remains(`objects in ${kindName(resource)}`, error.detail);
         } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
-    // Fails before the access goes, which the next attempt needs.
-    if (failed !== undefined) throw failed;
   }
 
   /** Waits until the pod of an agent whose Deployment was removed is gone: it would keep the namespace. */

@@ -9,22 +9,47 @@ import type { Connection, HostContext } from "../shared/session.ts";
 import { credentialsSecretName } from "./access.ts";
 
 /** Returns the member whose credentials `join` stored in the Secret, by both of its marks. Undefined for an operator's own. */
-export function joinedMemberOf({ metadata }: Stored<Secret>): string | undefined {
-  const { name, labels = {}, annotations = {} } = metadata;
-  const member = TOKEN_EXPIRES_ANNOTATION in annotations ? labels[VIRTUAL_NODE_LABEL] : undefined;
-  return member !== undefined && name === credentialsSecretName(member) ? member : undefined;
+export function joinedMemberOf(secret: Stored<Secret>): string | undefined {
+  const member = secret.metadata.labels?.[VIRTUAL_NODE_LABEL];
+  return member !== undefined && whyForeign(secret, member) === undefined ? member : undefined;
 }
 
 /** Returns why a Secret is not the one that `join` made for the member. Undefined when it is. */
-export function whyForeign(secret: Stored<Secret>, member: string): string | undefined {
-  if (joinedMemberOf(secret) === member) return undefined;
-  const { name, labels = {}, annotations = {} } = secret.metadata;
-  if (name !== credentialsSecretName(member)) return `its name is not ${credentialsSecretName(member)}`;
+export function whyForeign(
+  { metadata: { name, labels, annotations = {} } }: Stored<Secret>,
+  member: string,
+): string | undefined {
+  const wanted = credentialsSecretName(member);
+  if (name !== wanted) return `its name is not ${wanted}`;
   const lacks = [
-    ...(labels[VIRTUAL_NODE_LABEL] === member ? [] : [`no label ${VIRTUAL_NODE_LABEL}=${member}`]),
+    ...(labels?.[VIRTUAL_NODE_LABEL] === member ? [] : [`no label ${VIRTUAL_NODE_LABEL}=${member}`]),
     ...(TOKEN_EXPIRES_ANNOTATION in annotations ? [] : [`no annotation ${TOKEN_EXPIRES_ANNOTATION}`]),
   ];
-  return `it has ${lacks.join(" and ")}`;
+  return lacks.length === 0 ? undefined : `it has ${lacks.join(" and ")}`;
+}
+
+/** The Secret with a member's credentials. */
+export interface MemberSecret {
+  readonly name: string;
+  /** Why it is an operator's own, and not that of `join`. */
+  readonly foreign: string | undefined;
+  readonly kubeconfig: string | undefined;
+}
+
+/** Reads the Secret that the Cluster names, or without one that of `join`. */
+export async function findMemberSecret(
+  host: ClusterClient,
+  member: string,
+  cluster: Stored<Cluster> | undefined,
+  signal: AbortSignal,
+): Promise<MemberSecret> {
+  const wanted = credentialsSecretName(member);
+  const { name, key = CLUSTER_DEFAULTS.credentialsKey } = cluster?.spec.credentialsSecret ?? { name: wanted };
+  const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name }, { signal });
+  const otherKey = key === CLUSTER_DEFAULTS.credentialsKey ? undefined : `the Cluster names its key ${key}`;
+  const otherName = name === wanted ? undefined : `its name is not ${wanted}`;
+  const foreign = otherName ?? otherKey ?? (secret && whyForeign(secret, member));
+  return { name, foreign, kubeconfig: secretText(secret, key) };
 }
 
 /** Returns the Secrets that may hold a member's credentials: the one of `join`, and the one that the Cluster names. */
@@ -71,11 +96,7 @@ export async function storedConnection(
   cluster: Stored<Cluster> | undefined,
 ): Promise<Connection | undefined> {
   if (cluster?.spec.agent !== undefined) return undefined;
-  const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = cluster?.spec.credentialsSecret ?? {
-    name: credentialsSecretName(name),
-  };
-  const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
-  const kubeconfig = secretText(secret, key);
+  const { kubeconfig } = await findMemberSecret(host, name, cluster, signal);
   if (kubeconfig === undefined) return undefined;
   try {
     return await connectText(kubeconfig, name);

@@ -5,7 +5,7 @@ import { recordedUid } from "../../clusters/identity.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { Failure } from "../shared/failure.ts";
 import { clusterId, findClusters, readable } from "../shared/reading.ts";
-import { findAccount, MEMBER_CLUSTER_LABEL } from "./access.ts";
+import { findAccount, hostAccountName, MEMBER_CLUSTER_LABEL } from "./access.ts";
 
 export interface IdentityQuestion {
   readonly host: ClusterClient;
@@ -16,7 +16,7 @@ export interface IdentityQuestion {
 }
 
 /** The relation of a member to the Cluster of a name. */
-export interface MemberRelation {
+interface MemberRelation {
   readonly memberUid: string;
   /** The member joined as that Cluster, by this host's access in the member or by the recorded uid. */
   readonly isMember: boolean;
@@ -32,20 +32,49 @@ export async function identifyMember(
 ): Promise<MemberRelation> {
   const { member, hostId, name } = asked;
   const memberUid = await clusterId(member, signal);
-  refuseHostItself(memberUid, hostId, name);
-  const as = await nameOfAccess(member, hostId, signal);
-  const { byAccess, byUid } = await others(asked, as, memberUid, signal);
-  const isMember =
-    cluster !== undefined && (as === name || (byAccess === undefined && recordedUid(cluster) === memberUid));
-  return { memberUid, isMember, other: byAccess ?? byUid };
+  // Its pods would come back to it, and its own objects would count as a member's.
+  if (memberUid === hostId) {
+    throw new Failure("refused", {
+      object: `Cluster ${name}`,
+      problem: "the member is the host itself (both have the same kube-system namespace)",
+      remedy: "give another cluster with --member-kubeconfig and --member-context",
+    });
+  }
+  const { as, byAccess, byUid } = await joinedAs(asked, memberUid, signal);
+  const isRecorded = byAccess === undefined && cluster !== undefined && recordedUid(cluster) === memberUid;
+  return { memberUid, isMember: cluster !== undefined && (as === name || isRecorded), other: byAccess ?? byUid };
 }
 
 /** Returns another Cluster that the member joined as. Needs no more rights than the stored credentials have. */
 export async function otherJoined(asked: IdentityQuestion, signal: AbortSignal): Promise<string | undefined> {
-  const { member, hostId } = asked;
-  const as = await nameOfAccess(member, hostId, signal);
-  const { byAccess, byUid } = await others(asked, as, await readable(clusterId(member, signal)), signal);
+  const { byAccess, byUid } = await joinedAs(asked, await readable(clusterId(asked.member, signal)), signal);
   return byAccess ?? byUid;
+}
+
+/** Returns the refusal of a cluster that is not, or may not be, the member of a name. `or`: another remedy. */
+export function notThatMember(
+  { name, hostId }: IdentityQuestion,
+  cluster: Stored<Cluster> | undefined,
+  { memberUid, other }: MemberRelation,
+  or: string,
+): Failure {
+  const account = `ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
+  const identify = `kubectl annotate clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${memberUid}`;
+  const known = cluster && recordedUid(cluster);
+  const [why, more] =
+    other !== undefined
+      ? [`: that has joined as ${other}`, ""]
+      : known !== undefined
+        ? [` (its kube-system namespace has uid ${known}, and that cluster's has ${memberUid})`, ""]
+        : [
+            ` as far as can be seen: that has no ${account} for it`,
+            `; when it is ${name}, and that access was deleted, write \`${identify}\` and try again`,
+          ];
+  return new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `is not the cluster of --member-kubeconfig${why}`,
+    remedy: `choose ${name}'s context of that kubeconfig with --member-context, or ${or}${more}`,
+  });
 }
 
 /** Returns the name under which this host's service account says that the member joined. Its Cluster may be gone. */
@@ -63,33 +92,26 @@ async function nameOfAccess(member: ClusterClient, hostId: string, signal: Abort
   });
 }
 
-/** Returns the other Clusters of the host for this member: that of the account's name, and one that records the uid. */
-async function others(
-  { host, name }: IdentityQuestion,
-  as: string | undefined,
+interface JoinedAs {
+  /** The name by this host's service account in the member. Its Cluster may be gone. */
+  readonly as: string | undefined;
+  /** The other Cluster of that name. */
+  readonly byAccess: string | undefined;
+  /** The other Cluster that records the uid. */
+  readonly byUid: string | undefined;
+}
+
+async function joinedAs(
+  { host, member, hostId, name }: IdentityQuestion,
   uid: string | undefined,
   signal: AbortSignal,
-): Promise<{ readonly byAccess: string | undefined; readonly byUid: string | undefined }> {
+): Promise<JoinedAs> {
+  const as = await nameOfAccess(member, hostId, signal);
   // Without Clusters the host has no Legation any more.
-  const served = (await findClusters(host, signal)) ?? [];
-  const known = served.filter(({ metadata }) => metadata.name !== name);
-  const sameUid = known.find((cluster) => uid !== undefined && recordedUid(cluster) === uid);
+  const others = ((await findClusters(host, signal)) ?? []).filter(({ metadata }) => metadata.name !== name);
   return {
-    byAccess: known.find(({ metadata }) => metadata.name === as)?.metadata.name,
-    byUid: sameUid?.metadata.name,
+    as,
+    byAccess: others.find(({ metadata }) => metadata.name === as)?.metadata.name,
+    byUid: others.find((cluster) => uid !== undefined && recordedUid(cluster) === uid)?.metadata.name,
   };
-}
-
-/** Refuses a host as its own member: its pods would come back to it, and its own objects would count as a member's. */
-function refuseHostItself(memberUid: string, hostId: string, name: string): void {
-  if (memberUid !== hostId) return;
-  throw new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: "the member is the host itself (both have the same kube-system namespace)",
-    remedy: "give another cluster with --member-kubeconfig and --member-context",
-  });
-}
-
-export function identifyCommand(name: string, memberUid: string): string {
-  return `kubectl annotate clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${memberUid}`;
 }

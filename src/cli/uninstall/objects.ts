@@ -10,7 +10,6 @@ import {
 } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { MEMBER_RELAY_NAMESPACE, RELAY_NAMESPACE } from "../../api/relay.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { leases, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -40,6 +39,16 @@ export async function removeInstalled(kinds: readonly KindName[], context: Remov
       await removeAndWait(resource, object, context);
     }
   }
+}
+
+/** Deletes the objects with these labels, and waits until they are gone. */
+export async function removeSelected(
+  resource: Resource<KubeObject>,
+  labelSelector: string,
+  removal: RemovalContext,
+): Promise<void> {
+  const found = await listAll(removal.host, resource, { labelSelector, signal: removal.signal });
+  for (const object of found) await removeAndWait(resource, object, removal);
 }
 
 const GONE_WITHIN_MS = 60_000;
@@ -96,40 +105,23 @@ export async function removeSystemNamespace(removal: RemovalContext): Promise<vo
   const { host, signal, remains } = removal;
   const namespace = await host.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
   if (namespace === undefined) return;
-  const accounts = await listAll(host, serviceAccounts, {
-    namespace: SYSTEM_NAMESPACE,
-    labelSelector: HOST_LABEL,
-    signal,
-  });
-  if (accounts.length > 0) {
-    const others = await removeRuntimeObjects(host, signal);
-    const users = accounts.map(({ metadata }) => metadata.name);
-    remains(`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`);
-    if (others.length > 0) remains(`Secrets in ${SYSTEM_NAMESPACE} that Legation did not make: ${some(others)}`);
-    return;
-  }
-  await removeAndWait(namespaces, namespace, removal);
-}
-
-/** Removes what Legation's processes made in its namespace. Resolves to the names of the operator's Secrets, which stay. */
-async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<readonly string[]> {
-  for (const { metadata } of await listAll(host, leases, { namespace: SYSTEM_NAMESPACE, signal })) {
+  const inNamespace = { namespace: SYSTEM_NAMESPACE, signal };
+  const accounts = await listAll(host, serviceAccounts, { ...inNamespace, labelSelector: HOST_LABEL });
+  if (accounts.length === 0) return await removeAndWait(namespaces, namespace, removal);
+  for (const { metadata } of await listAll(host, leases, inNamespace)) {
     // The Leases of shards and of replicas begin with its name.
     if (metadata.name.startsWith(CONTROLLER_LEASE)) await remove(host, leases, metadata, { signal });
   }
-  const stored = await listAll(host, secrets, {
-    namespace: SYSTEM_NAMESPACE,
-    labelSelector: `!${HOST_LABEL}`,
-    signal,
-  });
   const others: string[] = [];
-  for (const secret of stored) {
+  for (const { metadata, type } of await listAll(host, secrets, { ...inNamespace, labelSelector: `!${HOST_LABEL}` })) {
     // Kubernetes removes a token with its service account.
-    if (secret.type === "kubernetes.io/service-account-token") continue;
-    const { name, uid, labels = {} } = secret.metadata;
+    if (type === "kubernetes.io/service-account-token") continue;
+    const { name, uid, labels = {} } = metadata;
     const isOwn = Object.entries(INSTALLED_LABELS).every(([key, value]) => labels[key] === value);
     if (isOwn) await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });
     else others.push(name);
   }
-  return others;
+  const users = accounts.map(({ metadata }) => metadata.name);
+  remains(`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`);
+  if (others.length > 0) remains(`Secrets in ${SYSTEM_NAMESPACE} that Legation did not make: ${some(others)}`);
 }

@@ -17,12 +17,12 @@ import { SLICE_MANAGER_LABEL } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { ServedResource } from "../../kube/optional-resource.ts";
-import { endpointSlices, leases, nodes, secrets, serviceImports } from "../../kube/resources.ts";
+import { endpointSlices, leases, namespaces, nodes, secrets, serviceImports } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
 import { type Finishing, namesOf, unfinishedText, wholeName } from "../member/delegated.ts";
-import { isVirtualNodeOf, removeVirtualNode } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf, removeVirtualNode } from "../member/virtual-node.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
@@ -33,9 +33,9 @@ import { remove } from "../shared/removal.ts";
 import { deleteProxy, listMarkedPods, listMarkedWhole, releaseWhole, unmarkMakers, unmarkOverflow } from "./marked.ts";
 import {
   type RemovalContext,
-  removeAndWait,
   removeFurtherNamespaces,
   removeInstalled,
+  removeSelected,
   removeSystemNamespace,
   type UninstallContext,
   unlabelNamespaces,
@@ -47,19 +47,22 @@ export interface Uninstalled {
   readonly namespaces: readonly string[];
 }
 
-// An aggregated API without a server keeps every namespace from being deleted.
-const AGGREGATION_KINDS = ["APIService"];
-// Admission would refuse or undo the removal of Legation's marks.
-const ADMISSION_KINDS = [
+// These go first, in this order.
+const FIRST_KINDS = [
+  // An aggregated API without a server keeps every namespace from being deleted.
+  "APIService",
+  // Admission would refuse or undo the removal of Legation's marks.
   "MutatingWebhookConfiguration",
   "ValidatingWebhookConfiguration",
   "ValidatingAdmissionPolicyBinding",
   "ValidatingAdmissionPolicy",
+  // A running controller, in the cluster or outside, would restore what is removed.
+  "Deployment",
+  "ClusterRoleBinding",
+  "RoleBinding",
 ];
 // `install` writes one ConfigMap that no manifest holds.
 const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
-// A running controller, in the cluster or outside, would restore what is removed.
-const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
 /** Removes Legation from a host without members. Safe to repeat. */
 export async function uninstall(
@@ -68,7 +71,6 @@ export async function uninstall(
   context: UninstallContext,
 ): Promise<Uninstalled> {
   const { host, signal, report } = context;
-  const discovery = new Discovery(host, signal);
   const remained: string[] = [];
   // Reported at once, so that a later error or an interruption does not lose it.
   const remains = (what: string): void => {
@@ -76,7 +78,7 @@ export async function uninstall(
     remained.push(what);
     report(`remains: ${what}`);
   };
-  const removal: RemovalContext = { host, discovery, signal, report, remains };
+  const removal: RemovalContext = { host, discovery: new Discovery(host, signal), signal, report, remains };
   // Finished or not.
   const listMarked = async (): Promise<Finishing> => {
     const [pods, whole] = await Promise.all([listMarkedPods(host, signal), listMarkedWhole(host, signal)]);
@@ -87,66 +89,45 @@ export async function uninstall(
   await refuseJoined(host, signal);
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
-  await removeInstalled(
-    [...AGGREGATION_KINDS, ...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) =>
-      kinds.filter((each) => each.kind === kind),
-    ),
-    removal,
-  );
+  const first = FIRST_KINDS.flatMap((kind) => kinds.filter((each) => each.kind === kind));
+  await removeInstalled(first, removal);
   const unmarkedCronJobs = await unmarkMakers(host, signal);
   if (unmarkedCronJobs.length > 0) report(`this cluster runs the next Jobs of ${some(unmarkedCronJobs)}`);
   // Without the webhook no new proxy or whole Job appears, so these lists are complete.
-  const { pods, whole } = await listMarked();
-  refuseRunning({ pods, whole }, force, "; the webhook is removed already: `legation install` puts it back");
+  const marked = await listMarked();
+  refuseRunning(marked, force, "; the webhook is removed already: `legation install` puts it back");
 
-  for (const proxy of pods) await deleteProxy(host, proxy, signal);
-  if (pods.length > 0) report(`${counted(pods.length, "delegated pod")} deleted`);
-  await releaseAll(whole, context);
+  for (const proxy of marked.pods) await deleteProxy(host, proxy, signal);
+  if (marked.pods.length > 0) report(`${counted(marked.pods.length, "delegated pod")} deleted`);
+  await releaseAll(marked.whole, context);
   const unmarked = await unmarkOverflow(removal);
   if (unmarked > 0) report(`${countedAre(unmarked, "in overflow mode")} the host's alone`);
   await removeVirtualNodes(host, signal);
   const optedIn = await unlabelNamespaces(context);
-  for (const role of await listAll(host, clusterRoles, {
-    labelSelector: `${TYPE_ROLE_LABEL},!${HOST_LABEL}`,
-    signal,
-  })) {
-    await removeAndWait(clusterRoles, role, removal);
-  }
-  await removeInstalled(
-    kinds.filter(({ kind }) => kind !== "Namespace"),
-    removal,
-  );
+  await removeSelected(clusterRoles, `${TYPE_ROLE_LABEL},!${HOST_LABEL}`, removal);
+  const rest = kinds.filter(({ kind }) => kind !== namespaces.kind);
+  await removeInstalled(rest, removal);
   // Their Services stay, and would lead to addresses that other pods get.
-  const relayed = { labelSelector: `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`, signal };
-  for (const slice of await listAll(host, endpointSlices, relayed)) await removeAndWait(endpointSlices, slice, removal);
-  await removeImports(removal);
+  await removeSelected(endpointSlices, `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`, removal);
+  // ServiceImports own their Services and slices. Those of another host stay.
+  const imports = await new ServedResource(host, serviceImports).find(signal);
+  const own = `${MANAGED_BY_LABEL}=${MANAGED_BY},${HOST_LABEL}=${await clusterId(host, signal)}`;
+  if (imports !== undefined) await removeSelected(imports, own, removal);
   await removeFurtherNamespaces(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };
-}
-
-/** Removes ServiceImports, which own their Services and slices. Those of another host stay. */
-async function removeImports(removal: RemovalContext): Promise<void> {
-  const { host, signal } = removal;
-  const resource = await new ServedResource(host, serviceImports).find(signal);
-  if (resource === undefined) return;
-  const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY},${HOST_LABEL}=${await clusterId(host, signal)}`;
-  for (const each of await listAll(host, resource, { labelSelector, signal }))
-    await removeAndWait(resource, each, removal);
 }
 
 function refuseRunning({ pods, whole }: Finishing, force: boolean, more: string): void {
   const running = { pods: unfinished(pods), whole: whole.filter(({ type, object }) => !type.isFinished(object)) };
   if (force || namesOf(running).size === 0) return;
   const words = { pod: "delegated pod", does: "has not finished", many: "have not finished" };
-  const started = "they are deleted, and their controllers start them on the host";
-  const [alone] = running.whole.map(
-    ({ type }) => `; a ${type.resource.kind} that no controller makes has to be created again`,
-  );
   throw new Failure("refused", {
     object: "Legation",
     problem: unfinishedText(running, words) + more,
-    remedy: `delete their workloads first, or add --force: ${started}${alone ?? ""}`,
+    remedy:
+      "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host; " +
+      "what no controller makes has to be created again",
   });
 }
 
@@ -163,16 +144,9 @@ function refuseTypes(types: readonly Stored<DelegatedType>[]): void {
 /** Refuses while members are joined, or were without `unjoin`: only the host's credentials clean them. */
 async function refuseJoined(host: ClusterClient, signal: AbortSignal): Promise<void> {
   const joined = (await findClusters(host, signal)) ?? [];
-  const stored = await listAll(host, secrets, {
-    namespace: SYSTEM_NAMESPACE,
-    labelSelector: VIRTUAL_NODE_LABEL,
-    signal,
-  });
-  const names = [
-    ...joined.map(({ metadata }) => metadata.name),
-    ...stored.flatMap((each) => joinedMemberOf(each) ?? []),
-  ];
-  const members = [...new Set(names)].sort();
+  const selection = { namespace: SYSTEM_NAMESPACE, labelSelector: VIRTUAL_NODE_LABEL, signal };
+  const stored = (await listAll(host, secrets, selection)).flatMap((each) => joinedMemberOf(each) ?? []);
+  const members = [...new Set([...joined.map(({ metadata }) => metadata.name), ...stored])].sort();
   if (members.length === 0) return;
   throw new Failure("refused", {
     object: "Legation",
@@ -186,10 +160,8 @@ async function releaseAll(whole: Finishing["whole"], { host, signal, report }: U
   for (const found of whole) {
     await releaseWhole(host, found, signal);
     if (finished.includes(found)) continue;
-    const end =
-      controllerOf({ metadata: found.object.metadata }) === undefined
-        ? "nothing makes it again"
-        : "its controller makes what follows";
+    const isMade = controllerOf({ metadata: found.object.metadata }) !== undefined;
+    const end = isMade ? "its controller makes what follows" : "nothing makes it again";
     report(`${wholeName(found)} had not finished, and is deleted: ${end}`);
   }
   for (const [kind, those] of Map.groupBy(finished, ({ type }) => type.resource.kind)) {

@@ -11,7 +11,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
 import { countsOf, type Finishing, type FoundWhole, unfinishedText, wholeName } from "../member/delegated.ts";
-import { isVirtualNodeOf } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf } from "../member/virtual-node.ts";
 import { Failure } from "../shared/failure.ts";
 import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
@@ -121,26 +121,27 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
   const found = await host.find(nodes, { name: node }, { signal });
-  const isOther = found !== undefined && !isVirtualNodeOf(found, name);
-  if (isOther)
+  const isOwn = found === undefined || isVirtualNodeOf(found, name);
+  if (!isOwn)
     report(`${host.cluster}: Node ${node} is not Legation's, by label and spec.providerID, and stays as it is`);
   const list = async (): Promise<Finishing> => {
     const [proxies, whole] = await Promise.all([
-      isOther ? [] : listProxies(host, { node, signal }),
+      isOwn ? listProxies(host, { node, signal }) : [],
       unfinishedWhole(host, name, signal),
     ]);
-    return { pods: proxies, whole };
+    const running = { pods: unfinished(proxies), whole };
+    if (drain || force || !hasAny(running)) return { pods: proxies, whole };
+    const remedy = "move them with --drain (their controllers replace them), or";
+    throw stillThere("refused", name, running, { does: "runs there", many: "run there", remedy });
   };
-  const refusesRunning = !drain && !force;
-  if (refusesRunning) refuseRunning(name, await list());
-  if (found !== undefined && !isOther) {
+  await list();
+  if (found !== undefined && isOwn) {
     const body = { metadata: { uid: found.metadata.uid }, spec: { unschedulable: true } };
     await host.patch(nodes, { name: node }, { type: "merge", body }, { signal });
     report(`${host.cluster}: Node ${node} is cordoned`);
   }
   // Nothing comes after the cordon, so these lists are complete.
   const { pods: proxies, whole } = await list();
-  if (refusesRunning) refuseRunning(name, { pods: proxies, whole });
   if (proxies.length > 0) {
     report(`${host.cluster}: waiting until ${countedAre(proxies.length, `on Node ${node}`)} gone`);
   }
@@ -148,11 +149,15 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
   if (waits) report(`${host.cluster}: waiting for ${countsOf({ whole })} in ${name} to finish`);
   else if (whole.length > 0) report(`${host.cluster}: ${unfinishedText({ whole }, END_AS_FAILED)}`);
   const [rest, running] = await Promise.all([
-    isOther ? [] : drainNode(host, node, { timeoutMs, force, signal, report }),
+    isOwn ? drainNode(host, node, { timeoutMs, force, signal, report }) : [],
     waits ? waitForWhole(host, name, { timeoutMs, signal, report }) : whole,
   ]);
   const left = { pods: rest, whole: running };
-  if (!force && hasAny(left)) throw notEnded(options, left);
+  if (!force && hasAny(left)) {
+    const late = `had not ended after ${timeoutMs / 1000} s`;
+    const remedy = "its virtual node stays cordoned; run the command again, with a longer --timeout, or";
+    throw stillThere("notReady", name, left, { does: late, many: late, remedy });
+  }
   if (rest.length === 0) return;
   // The admission policy lets only the controller's account remove this finalizer.
   const controller = await context.asController();
@@ -161,31 +166,19 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
 }
 
 const END_AS_FAILED = { does: "ends as Failed (ClusterRemoved)", many: "end as Failed (ClusterRemoved)" };
-const GONE_FOR_GOOD = "--force when the member is gone for good";
 const WHOLE_FAIL =
   "; whole Jobs do not move: --drain waits until they have finished; if the member leaves before, they end as Failed (ClusterRemoved)";
 
-function refuseRunning(name: string, { pods: proxies, whole }: Finishing): void {
-  const running = { pods: unfinished(proxies), whole };
-  if (!hasAny(running)) return;
-  throw new Failure("refused", {
+function stillThere(
+  exit: "refused" | "notReady",
+  name: string,
+  left: Finishing,
+  { remedy, ...words }: { readonly does: string; readonly many: string; readonly remedy: string },
+): Failure {
+  return new Failure(exit, {
     object: `Cluster ${name}`,
-    problem: unfinishedText(running, { does: "runs there", many: "run there" }),
-    remedy:
-      `move them with --drain (their controllers replace them), or ${GONE_FOR_GOOD}` +
-      (whole.length > 0 ? WHOLE_FAIL : ""),
-  });
-}
-
-function notEnded({ name, timeoutMs }: UnjoinOptions, left: Finishing): Failure {
-  const late = `had not ended after ${timeoutMs / 1000} s`;
-  const { whole } = left;
-  return new Failure("notReady", {
-    object: `Cluster ${name}`,
-    problem: unfinishedText(left, { does: late, many: late }),
-    remedy:
-      `its virtual node stays cordoned; run the command again (a longer --timeout, or ${GONE_FOR_GOOD})` +
-      (whole.length > 0 ? WHOLE_FAIL : ""),
+    problem: unfinishedText(left, words),
+    remedy: `${remedy} --force when the member is gone for good${left.whole.length > 0 ? WHOLE_FAIL : ""}`,
   });
 }
 

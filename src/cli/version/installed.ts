@@ -1,5 +1,5 @@
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
-import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HELM, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Deployment, Pod, Stored } from "../../api/kubernetes.ts";
 import { RELAY_NAMESPACE } from "../../api/relay.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
@@ -12,14 +12,6 @@ import { findClusters, readable, readVersion } from "../shared/reading.ts";
 const COMPONENT_LABEL = "app.kubernetes.io/component";
 const LABELS = "app.kubernetes.io/name=legation";
 
-export interface RunningPod {
-  readonly name: string;
-  /** Version that was installed when the pod was made. */
-  readonly version?: string | undefined;
-  readonly image?: string | undefined;
-  readonly ready: boolean;
-}
-
 export interface InstalledProcess {
   readonly component: string;
   readonly namespace: string;
@@ -27,7 +19,13 @@ export interface InstalledProcess {
   readonly version?: string | undefined;
   readonly image?: string | undefined;
   readonly replicas: number;
-  readonly pods: readonly RunningPod[];
+  readonly pods: readonly {
+    readonly name: string;
+    /** Version that was installed when the pod was made. */
+    readonly version?: string | undefined;
+    readonly image?: string | undefined;
+    readonly ready: boolean;
+  }[];
 }
 
 export interface MemberVersion {
@@ -74,59 +72,49 @@ export async function readHostVersions(
   );
   const hostName = await readable(recordedHostName(client, signal));
   const found = await readable(readDeployments(client, signal));
-  const processes = found?.map(({ process }) => process);
-  return {
-    server,
-    kubernetes,
-    legation: { hostName, installer: found?.[0]?.installer, version: commonVersion(processes), processes, members },
-  };
+  const manager = found?.[0]?.deployment.metadata.labels?.[MANAGED_BY_LABEL];
+  const installer = manager === HELM || manager === MANAGED_BY ? manager : undefined;
+  const processes = found?.map(processOf);
+  const versions = new Set(processes?.map(({ version }) => version));
+  const version = versions.size === 1 ? [...versions][0] : undefined;
+  return { server, kubernetes, legation: { hostName, installer, version, processes, members } };
 }
 
 interface Found {
-  readonly process: InstalledProcess;
-  readonly installer: "legation" | "Helm" | undefined;
+  readonly deployment: Stored<Deployment>;
+  /** The pods of its namespace. */
+  readonly running: readonly Stored<Pod>[];
 }
 
 /** Reads the Deployments of Legation and their pods. Rejects with KubeError. */
-export async function readDeployments(client: ClusterClient, signal: AbortSignal): Promise<Found[]> {
-  const found = await Promise.all(
-    [SYSTEM_NAMESPACE, ACCESS_NAMESPACE, RELAY_NAMESPACE].map(async (namespace) => {
-      const selection = { namespace, labelSelector: LABELS, dropManagedFields: true, signal };
-      const [installed, running] = await Promise.all([
-        listAll(client, deployments, selection),
-        listAll(client, pods, selection),
-      ]);
-      return installed.map((deployment) => processOf(deployment, namespace, running));
-    }),
-  );
-  return found.flat();
+export async function readDeployments(client: ClusterClient, signal: AbortSignal): Promise<readonly Found[]> {
+  const found = [SYSTEM_NAMESPACE, ACCESS_NAMESPACE, RELAY_NAMESPACE].map(async (namespace) => {
+    const selection = { namespace, labelSelector: LABELS, dropManagedFields: true, signal };
+    const [installed, running] = await Promise.all([
+      listAll(client, deployments, selection),
+      listAll(client, pods, selection),
+    ]);
+    return installed.map((deployment) => ({ deployment, running }));
+  });
+  return (await Promise.all(found)).flat();
 }
 
-function processOf(deployment: Stored<Deployment>, namespace: string, running: readonly Stored<Pod>[]): Found {
-  const { labels = {}, name } = deployment.metadata;
+export function processOf({ deployment, running }: Found): InstalledProcess {
+  const { labels = {}, name, namespace = "" } = deployment.metadata;
   const component = labels[COMPONENT_LABEL] ?? name;
-  const manager = labels[MANAGED_BY_LABEL];
-  const process: InstalledProcess = {
+  return {
     component,
     namespace,
     version: labels[VERSION_LABEL],
     image: imageOf(deployment),
     replicas: deployment.spec?.replicas ?? 1,
-    pods: running.filter(({ metadata }) => metadata.labels?.[COMPONENT_LABEL] === component).map(runningPod),
+    pods: running
+      .filter(({ metadata }) => metadata.labels?.[COMPONENT_LABEL] === component)
+      .map(({ metadata, spec, status }) => ({
+        name: metadata.name,
+        version: metadata.labels?.[VERSION_LABEL],
+        image: spec?.containers[0]?.image,
+        ready: status?.conditions?.some((each) => each.type === "Ready" && each.status === "True") ?? false,
+      })),
   };
-  return { process, installer: manager === HELM || manager === "legation" ? manager : undefined };
-}
-
-function runningPod({ metadata, spec, status }: Stored<Pod>): RunningPod {
-  return {
-    name: metadata.name,
-    version: metadata.labels?.[VERSION_LABEL],
-    image: spec?.containers[0]?.image,
-    ready: status?.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false,
-  };
-}
-
-function commonVersion(processes: readonly InstalledProcess[] | undefined): string | undefined {
-  const versions = new Set(processes?.map(({ version }) => version));
-  return versions.size === 1 ? [...versions][0] : undefined;
 }

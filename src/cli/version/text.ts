@@ -11,28 +11,27 @@ type Row = readonly [what: string, version: string, details: string];
 
 /** Returns the versions as a table. `host` is absent if only the command line's is asked for. */
 export function versionText(client: ClientVersion, host?: HostVersions, width?: number): string {
-  const rows: Row[] = [["command line", client.version, `Node.js ${client.node}`]];
-  if (host === undefined) return rowsText(rows, width);
-  rows.push(["host", host.kubernetes, `Kubernetes at ${host.server}`]);
-  const { legation } = host;
-  if (legation === undefined) return `${rowsText(rows, width)}\nLegation is not installed on the host`;
-  rows.push(["installation", legation.version ?? "-", installationText(legation)]);
-  rows.push(...(legation.processes ?? []).flatMap(processRows));
-  rows.push(...(legation.members ?? []).flatMap(memberRows));
-  return [rowsText(rows, width), ...advice(client, legation)].join("\n");
-}
-
-function rowsText(rows: readonly Row[], width: number | undefined): string {
-  return table(["WHAT", "VERSION", "DETAILS"], rows, width);
+  const legation = host?.legation;
+  const rows: readonly Row[] = [
+    ["command line", client.version, `Node.js ${client.node}`],
+    ...(host === undefined ? [] : [["host", host.kubernetes, `Kubernetes at ${host.server}`] as const]),
+    ...(legation === undefined ? [] : [["installation", legation.version ?? "-", installationText(legation)] as const]),
+    ...(legation?.processes ?? []).flatMap(processRows),
+    ...(legation?.members ?? []).flatMap(memberRows),
+  ];
+  const isMissing = host !== undefined && legation === undefined;
+  const notes = isMissing ? ["Legation is not installed on the host"] : advice(client, legation ?? {});
+  return [table(["WHAT", "VERSION", "DETAILS"], rows, width), ...notes].join("\n");
 }
 
 function installationText({ hostName, installer, processes }: LegationVersions): string {
-  const by = installer === undefined ? [] : [installer === "Helm" ? "by Helm" : "by `legation install`"];
-  const name = hostName === undefined ? [] : [`called "${hostName}"`];
-  const outside =
-    processes?.length === 0 ? ["webhook and controller run outside the cluster: see their own version"] : [];
-  const hidden = processes === undefined ? ["you may not read its Deployments and pods"] : [];
-  return [...by, ...name, ...outside, ...hidden].join(", ");
+  const parts = [
+    installer && (installer === "Helm" ? "by Helm" : "by `legation install`"),
+    hostName !== undefined && `called "${hostName}"`,
+    processes?.length === 0 && "webhook and controller run outside the cluster: see their own version",
+    processes === undefined && "you may not read its Deployments and pods",
+  ];
+  return parts.filter(Boolean).join(", ");
 }
 
 /** Returns a row for each version and image of which a process has pods: several while it is replaced. */
@@ -46,20 +45,17 @@ function processRows({ component, image, replicas, pods }: InstalledProcess): Ro
   });
 }
 
-function memberRows({ name, kubernetes, connection, agent }: MemberVersion): Row[] {
-  const reached =
-    connection === undefined ? "not reached yet" : connection === "Agent" ? "through its agent" : "directly";
-  const row: Row = [`member ${name}`, kubernetes ?? "-", reached];
-  return connection === "Agent" ? [row, [`agent of ${name}`, agent ?? "-", ""]] : [row];
+const REACHED = { Direct: "directly", Agent: "through its agent", unknown: "not reached yet" };
+
+function memberRows({ name, kubernetes = "-", connection, agent = "-" }: MemberVersion): Row[] {
+  const row: Row = [`member ${name}`, kubernetes, REACHED[connection ?? "unknown"]];
+  return connection === "Agent" ? [row, [`agent of ${name}`, agent, ""]] : [row];
 }
 
 function advice({ version }: ClientVersion, { version: installed, processes = [] }: LegationVersions): string[] {
-  const lines: string[] = [];
   if (installed !== undefined && installed !== version) {
-    lines.push(`the command line should have the version that is installed, ${installed}`);
+    return [`the command line should have the version that is installed, ${installed}`];
   }
-  if (processes.length > 0 && installed === undefined) {
-    lines.push("the Deployments have several versions: an upgrade was not finished; repeat it");
-  }
-  return lines;
+  const isUnfinished = processes.length > 0 && installed === undefined;
+  return isUnfinished ? ["the Deployments have several versions: an upgrade was not finished; repeat it"] : [];
 }

@@ -3,9 +3,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { delegatedTypeObjects } from "../../../src/cli/install/types.ts";
-import { typeObjects } from "../../../src/cli/join/grant-access.ts";
-import { agentObjects } from "../../../src/cli/join/join-agent.ts";
-import { accessAccountObjects } from "../../../src/cli/join/user-access.ts";
+import { agentObjects } from "../../../src/cli/join/agent-objects.ts";
+import { accessAccountObjects, typeObjects } from "../../../src/cli/join/grant-access.ts";
 import { loadManifests, type Manifest } from "../../../src/cli/shared/manifests.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
 import { MANIFESTS } from "../harness/installed.ts";
@@ -17,6 +16,8 @@ function isForPeople(kind: string, name: string): boolean {
   if (kind === "ClusterRole" && name === "legation-access") return true;
   return name === "legation-viewer" || name.startsWith("legation-authors");
 }
+
+const ACCOUNT = { hostId: "host", hostName: "host", cluster: "west" };
 
 /** Types whose objects and definitions tests give to members, as `legation join --types --definitions` grants them there. */
 const TYPES: readonly Resource<KubeObject>[] = [widgets];
@@ -47,9 +48,7 @@ export async function rightsToAnyName(): Promise<string[]> {
 
 async function grants(folder: string): Promise<readonly Grant[]> {
   const ofJoin = [
-    ...agentObjects({
-      hostId: "host",
-      cluster: "west",
+    ...agentObjects(ACCOUNT, {
       image: "",
       hub: "",
       authorities: "",
@@ -57,7 +56,7 @@ async function grants(folder: string): Promise<readonly Grant[]> {
       homeApi: true,
       access: true,
     }),
-    ...accessAccountObjects("host", "constrained", { name: "" }),
+    ...accessAccountObjects(ACCOUNT, "constrained"),
   ];
   const parts = ["", "member", join("member", "mcs.yaml"), "access", "relay", "mcs"];
   const folders = parts.map((part) => join(folder, part)).filter((each) => existsSync(each));
@@ -69,7 +68,7 @@ export async function rightsOfTypes(): Promise<string[]> {
   const loaded = await loadManifests(join(MANIFESTS, "delegated-types", "rbac.yaml"));
   const ofCommands = [
     ...TYPES.flatMap((type) => delegatedTypeObjects(type, { definition: "Follow" })),
-    ...typeObjects({ types: TYPES, definitions: true }, { hostId: "host", metadata: { labels: {} } }),
+    ...typeObjects({ types: TYPES, definitions: true }, ACCOUNT),
   ];
   return [...new Set(grantsOf([...loaded, ...ofCommands]).map(({ right }) => right))].sort();
 }

@@ -20,7 +20,7 @@ import {
 } from "../../shared/reading.ts";
 import type { Session } from "../../shared/session.ts";
 import { didYouMean } from "../../shared/suggestion.ts";
-import { readDeployments } from "../../version/installed.ts";
+import { processOf, readDeployments } from "../../version/installed.ts";
 import { accessFindings, hubFindings } from "./access.ts";
 import { attempt, checked, checkedAll, type Deadline, deadlineOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
@@ -182,7 +182,7 @@ async function checkInstallation(
   const repair = repairOf(read?.before.helmRelease);
   const findings = await checkedAll(deadline, {
     Deployments: async () => {
-      const found = (await readDeployments(host, signal)).map(({ process }) => process);
+      const found = (await readDeployments(host, signal)).map(processOf);
       const versions = new Map(found.map(({ component, version: of }) => [`legation-${component}`, of]));
       return [...installedVersions(version, versions, repair), ...found.map(partFinding)];
     },

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { install } from "../../../../src/cli/install/install.ts";
+import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import { discovering } from "../../../support/builders/discovery.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
@@ -17,7 +18,7 @@ function installBeside(node: KubeNode): Promise<unknown> {
   return install(
     [],
     { clusterName: "host", mcs: false, shards: 1, version: "1.2.3" },
-    { client, signal, onApplied: () => {}, onAdvice: () => {} },
+    { client, discovery: new Discovery(client, signal), signal, onApplied: () => {}, onAdvice: () => {} },
   );
 }
 

@@ -7,7 +7,8 @@ import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
-const OPTIONS = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z" };
+const expires = "2026-01-01T00:00:00Z";
+const change = { annotations: { "legation.dev/token-expires": expires }, kubeconfig: "ours" };
 const labels = { "legation.dev/cluster": "west" };
 const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
 
@@ -42,7 +43,7 @@ test.each([
       return refuse("Conflict");
     },
   });
-  await expect(storeCredentials(OPTIONS, { host, signal })).rejects.toMatchObject({
+  await expect(storeCredentials("west", change, { host, signal })).rejects.toMatchObject({
     exit: "refused",
     message: expect.stringContaining("another client wrote it meanwhile"),
   });
@@ -54,9 +55,9 @@ test("keeps what is beside the credentials in the Secret of an earlier join", as
   const ref = { namespace: "legation-system", name: "member-west" };
   const metadata = { ...ref, labels: { ...labels, app: "x" }, annotations };
   host.put(secrets, Object.assign({ metadata }, { data: { kubeconfig: btoa("earlier"), other: btoa("1") } }));
-  await storeCredentials(OPTIONS, { host: host.client, signal });
+  await storeCredentials("west", change, { host: host.client, signal });
   expect(host.peek<Secret>(secrets, ref)).toMatchObject({
-    metadata: { labels: { ...labels, app: "x" }, annotations: { "legation.dev/token-expires": OPTIONS.expires } },
+    metadata: { labels: { ...labels, app: "x" }, annotations: { "legation.dev/token-expires": expires } },
     data: { kubeconfig: btoa("ours"), other: btoa("1") },
   });
 });

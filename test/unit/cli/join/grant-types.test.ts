@@ -1,23 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { accessObjects, typeObjects } from "../../../../src/cli/join/grant-access.ts";
-import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
+import { typeObjects } from "../../../../src/cli/join/grant-access.ts";
 
-const rule = { apiGroups: [""], resources: ["pods"], verbs: ["create"] };
-const role: Manifest = {
-  apiVersion: "rbac.authorization.k8s.io/v1",
-  kind: "ClusterRole",
-  metadata: { name: "legation-host", labels: { a: "b" } },
-  rules: [rule],
-};
 const account = { hostId: "0123456789-abcdef", hostName: "berlin", cluster: "west" };
 
 describe("a host's rights on types in a member", () => {
   const type = { group: "batch", version: "v1", plural: "jobs", kind: "Job", namespaced: true };
-  const { metadata } = accessObjects(role, account).role;
-  const [gathering, binding, ofType] = typeObjects(
-    { types: [type], definitions: false },
-    { hostId: account.hostId, metadata },
-  );
+  const [gathering, binding, ofType] = typeObjects({ types: [type], definitions: false }, account);
 
   test("are gathered from roles for this host and for all", () => {
     expect(gathering?.aggregationRule).toEqual({
@@ -46,17 +34,15 @@ describe("a host's rights on types in a member", () => {
 test("a host that gives a member claims may list the member's devices", () => {
   const group = "resource.k8s.io";
   const type = { group, version: "v1", plural: "resourceclaims", kind: "ResourceClaim", namespaced: true };
-  const { metadata } = accessObjects(role, account).role;
-  const [, , ofClaims] = typeObjects({ types: [type], definitions: false }, { hostId: account.hostId, metadata });
+  const [, , ofClaims] = typeObjects({ types: [type], definitions: false }, account);
   const devices = { apiGroups: [group], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] };
   expect(ofClaims?.rules).toContainEqual(devices);
 });
 
 test("a host's rights on a definition are in a role of their own, by name except for its creation", () => {
   const type = { group: "example.com", version: "v1", plural: "things", kind: "Thing", namespaced: true };
-  const { metadata } = accessObjects(role, account).role;
   const granted = { types: [type], definitions: true };
-  const [, , , definition] = typeObjects(granted, { hostId: account.hostId, metadata });
+  const [, , , definition] = typeObjects(granted, account);
   const resource = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
   expect(definition).toMatchObject({
     metadata: { name: "legation-host-01234567-things.example.com-definition" },

@@ -7,6 +7,7 @@ import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
+import { NO_FLAGS } from "./joining.ts";
 
 const HOST = "01234567-host";
 const NAME = "legation-agent-01234567";
@@ -22,19 +23,17 @@ beforeEach(() => {
   host = new MemoryCluster("host", HOST);
 });
 
-async function joinWest(options: Partial<Omit<JoinOptions, "agent">> = {}, homeApi = false): Promise<Manifest[]> {
-  const agent = { hubAddress: "hub.example.org:8132", image: "legation:1", homeApi };
+async function joinWest(options: Partial<JoinOptions> = {}): Promise<readonly Manifest[]> {
+  const agent = { agent: true, hubAddress: "hub.example.org:8132", agentImage: "legation:1" };
   const context = {
     host: host.client,
     role,
+    hostName: "host",
     connectText: () => Promise.reject(new Error("not in this test")),
     signal: new AbortController().signal,
     report: () => {},
   };
-  return await joinByManifest(
-    { name: "west", labels: {}, types: [], definitions: false, timeoutMs: 20, hostName: "host", agent, ...options },
-    context,
-  );
+  return await joinByManifest({ ...NO_FLAGS, name: "west", ...agent, ...options }, context);
 }
 
 const specOf = (): Cluster["spec"] | undefined => host.peek<Cluster>(clusters, { name: "west" })?.spec;
@@ -61,7 +60,7 @@ describe("a join with an agent", () => {
   });
 
   test("leads pods of this host alone to the home API", async () => {
-    const manifests = await joinWest({}, true);
+    const manifests = await joinWest({ homeApiThroughAgent: true });
     const { kinds, text } = agentOf(manifests);
     expect(kinds).toContain("Service");
     expect(text).toContain(`"--home-api-listen=:6443","--home-api-service=${NAME}"`);
@@ -80,7 +79,7 @@ describe("a join with an agent", () => {
   });
 
   test("again keeps that way to the home API, until an address is given", async () => {
-    await joinWest({}, true);
+    await joinWest({ homeApiThroughAgent: true });
     expect(agentOf(await joinWest()).kinds).toContain("Service");
     expect(specOf()?.agent).toEqual({ homeAPI: true });
     const direct = await joinWest({ homeApiServer: "https://10.0.0.1:6443" });
@@ -91,7 +90,7 @@ describe("a join with an agent", () => {
 
   test("takes the address of an earlier join away where the agent is to lead pods there", async () => {
     await joinWest({ homeApiServer: "https://10.0.0.1:6443" });
-    await joinWest({}, true);
+    await joinWest({ homeApiThroughAgent: true });
     expect(specOf()?.agent).toEqual({ homeAPI: true });
     expect(specOf()?.homeAPI ?? undefined).toBeUndefined();
   });

@@ -238,14 +238,20 @@ describe("a join with access for users", () => {
 
   test("is refused on a host where nothing serves it, before anything is written", async () => {
     joins.host.drop(namespaces, { name: "legation-access" });
-    await expect(joins.as("west", { access: {} })).rejects.toMatchObject({
+    await expect(joins.as("west", { access: true })).rejects.toMatchObject({
       remedy: expect.stringContaining("legation install --access"),
     });
     expect(joins.member.peek(serviceAccounts, ACCOUNT)).toBeUndefined();
   });
 
+  test("is refused where another's Secret has the name in its namespace, before anything is written", async () => {
+    joins.host.put(secrets, { metadata: ACCESS_SECRET });
+    await expect(joins.as("west", { access: true })).rejects.toMatchObject({ exit: "refused" });
+    expect(joins.uidOfAccount()).toBeUndefined();
+  });
+
   test("stores the token of an account that may impersonate, and tries it as a user of the prefix", async () => {
-    await joins.as("west", { access: {} });
+    await joins.as("west", { access: true });
     const kubeconfig = atob(joins.host.peek<Secret>(secrets, ACCESS_SECRET)?.data?.kubeconfig ?? "");
     expect(kubeconfig).toContain(`token-of-${joins.member.peek(serviceAccounts, ACCESS_ACCOUNT)?.metadata.uid}`);
     expect(kubeconfig).not.toContain("as:");
@@ -258,7 +264,7 @@ describe("a join with access for users", () => {
   test("permits impersonation of any user where the member is older than 1.36, or has switched constraints off", async () => {
     joins.impersonationVerb = "impersonate";
     joins.member.kubernetesVersion = { ...joins.member.kubernetesVersion, gitVersion: "v1.35.2" };
-    await joins.as("west", { access: {} });
+    await joins.as("west", { access: true });
     expect(rules()).not.toContain("user-info");
     joins.member.kubernetesVersion = { ...joins.member.kubernetesVersion, gitVersion: "v1.36.1" };
     const reported: string[] = [];
@@ -268,18 +274,18 @@ describe("a join with access for users", () => {
   }, 20_000);
 
   test("keeps access and its prefix when it is repeated without, and changes the prefix alone", async () => {
-    await joins.as("west", { access: { prefix: "eu:" } });
+    await joins.as("west", { access: true, accessPrefix: "eu:" });
     await joins.as("west");
     expect(access()).toEqual({ prefix: "eu:" });
-    await joins.as("west", { access: {} });
+    await joins.as("west", { access: true });
     expect(access()).toEqual({ prefix: "eu:" });
-    await joins.as("west", { access: { prefix: "" } });
+    await joins.as("west", { access: true, accessPrefix: "" });
     expect(access()).toEqual({ prefix: "" });
   });
 
   test("takes access away on both sides", async () => {
-    await joins.as("west", { access: {} });
-    await joins.as("west", { access: "remove" });
+    await joins.as("west", { access: true });
+    await joins.as("west", { removeAccess: true });
     expect(access()).toBeUndefined();
     expect(joins.host.peek(secrets, ACCESS_SECRET)).toBeUndefined();
     for (const resource of [serviceAccounts, roles, roleBindings]) {

@@ -19,6 +19,10 @@ export const SECRET = { namespace: "legation-system", name: "member-west" };
 export const READY: object = { conditions: [{ type: "Ready", status: "True" }] };
 export const SERVER = "https://192.0.2.1";
 
+const OFF = { definitions: false, agent: false, homeApiThroughAgent: false, access: false, removeAccess: false };
+/** A `legation join` without flags. */
+export const NO_FLAGS: Omit<JoinOptions, "name"> = { ...OFF, labels: {}, types: [], timeout: 20 };
+
 const role = {
   apiVersion: "rbac.authorization.k8s.io/v1",
   kind: "ClusterRole",
@@ -59,7 +63,7 @@ export class Joining {
   as(name: string, options: Partial<JoinOptions> = {}, reported: Pick<string[], "push"> = []): Promise<unknown> {
     for (const resource of [clusterRoles, clusterRoleBindings, roles, roleBindings]) this.member.serve(resource, true);
     return joinByKubeconfig(
-      { name, labels: {}, types: [], definitions: false, timeoutMs: 20, hostName: "host", ...options },
+      { ...NO_FLAGS, name, ...options },
       {
         host: this.host.client,
         member: {
@@ -72,6 +76,7 @@ export class Joining {
         },
         connectText: (text) => this.#connectText(text),
         role,
+        hostName: "host",
         signal: new AbortController().signal,
         report: (line) => reported.push(line),
       },

@@ -104,7 +104,7 @@ describe("a member that joins again", () => {
     await expect(joins.as("west")).rejects.toMatchObject({
       exit: "refused",
       remedy: expect.stringContaining(
-        "`kubectl annotate clusters.legation.dev west legation.dev/member-uid=uid-of-west` and join again",
+        "`kubectl annotate clusters.legation.dev west legation.dev/member-uid=uid-of-west` and try again",
       ),
     });
   });

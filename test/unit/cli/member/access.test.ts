@@ -52,17 +52,19 @@ function namesIn(west: MemoryCluster): string[] {
 }
 
 describe("the access of a host", () => {
-  test("goes with its roles for types, and that of another host stays", async () => {
+  test("goes with its roles for types; that of another host and a service account of another namespace stay", async () => {
     const west = joined();
+    west.put(serviceAccounts, { metadata: { name: NAME, namespace: "shop", labels: { "legation.dev/host": HOST } } });
     expect(await giveUp(west.client)).toEqual([
       `west: ClusterRole ${NAME} removed`,
       `west: ClusterRoleBinding ${NAME} removed`,
-      `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} removed`,
       `west: ClusterRoleBinding ${NAME}-jobs.batch removed`,
       `west: ClusterRole ${NAME}-jobs.batch removed`,
+      `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} removed`,
     ]);
-    expect(namesIn(west).filter((name) => name.startsWith(NAME))).toEqual([]);
-    expect(namesIn(west)).toHaveLength(5);
+    expect(namesIn(west).filter((name) => name.startsWith(NAME))).toEqual([NAME]);
+    expect(west.peek(serviceAccounts, { namespace: "shop", name: NAME })).toBeDefined();
+    expect(namesIn(west)).toHaveLength(6);
   });
 
   test("stays where a new join has granted it since it was read", async () => {
@@ -92,12 +94,11 @@ describe("the access of a host", () => {
       (verb === "list" && resource === "serviceaccounts") ||
       (verb === "delete" && resource === "clusterroles" && objectName === NAME);
     const client = clientOf(west, { way: { permits } });
-    const { role, types } = await findAccess(client, HOST, signal);
+    const { role, owned } = await findAccess(client, HOST, signal);
     expect(role).toEqual({ uid: west.find(clusterRoles, { name: NAME })?.metadata.uid });
-    expect(types).toEqual([]);
+    expect(owned.map(({ object }) => object.metadata.name)).toEqual([NAME]);
     expect(await giveUp(client)).toEqual([
       `west: ClusterRole ${NAME} removed`,
-      `west: ClusterRoleBinding ${NAME} (with its ClusterRole) removed`,
       `west: ServiceAccount ${SYSTEM_NAMESPACE}/${NAME} (with its ClusterRole) removed`,
     ]);
     expect(west.find(clusterRoles, { name: NAME })).toBeUndefined();
