@@ -34,6 +34,8 @@ export class RelayServer {
   readonly #choice: Choice;
   readonly #servers = new Map<number, Server>();
   readonly #carried = new Set<Carried>();
+  /** The pods, by uid, whose clients have received nothing yet. */
+  readonly #unanswered = new Map<Carried, string>();
   readonly #opening = new Set<Promise<unknown>>();
   /** Why connections of a Service fail, as last logged. */
   readonly #told = new Map<string, string>();
@@ -58,6 +60,14 @@ export class RelayServer {
     }
     if (this.#closing) return;
     for (const port of ports.keys()) if (!this.#servers.has(port)) this.#listen(port);
+  }
+
+  /**
+   * Cuts connections to pods that have terminated, unless these have answered: a container runtime that connects while it takes a pod's
+   * network away learns only from TCP's timeout, after two minutes, that nobody is there.
+   */
+  ended(uids: readonly string[]): void {
+    for (const [carried, uid] of this.#unanswered) if (uids.includes(uid)) carried.cut();
   }
 
   /** Takes no connection any more, waits for those that are open, and cuts what is left after this long. */
@@ -154,7 +164,7 @@ export class RelayServer {
     return connected;
   }
 
-  #carry(client: Duplex, stream: Duplex, { cluster = "", name, namespace }: RelayPod): Carried {
+  #carry(client: Duplex, stream: Duplex, { uid, cluster = "", name, namespace }: RelayPod): Carried {
     const { clock, log, metrics } = this.#options;
     const counted = metrics.begin(cluster);
     stream.once("error", (error) =>
@@ -162,11 +172,16 @@ export class RelayServer {
     );
     const carried = carry(client, stream, clock, {
       request: (bytes) => counted.bytes("request", bytes),
-      response: (bytes) => counted.bytes("response", bytes),
+      response: (bytes) => {
+        this.#unanswered.delete(carried);
+        counted.bytes("response", bytes);
+      },
     });
     this.#carried.add(carried);
+    this.#unanswered.set(carried, uid);
     void carried.closed.then((how) => {
       this.#carried.delete(carried);
+      this.#unanswered.delete(carried);
       counted.ended();
       if (how === "cut") metrics.failed(cluster, "Cut");
     });

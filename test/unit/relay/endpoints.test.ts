@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { EndpointSlice, Stored } from "../../../src/api/kubernetes.ts";
-import { podsTakingConnections } from "../../../src/relay/endpoints.ts";
+import { endedPods, podsTakingConnections } from "../../../src/relay/endpoints.ts";
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
@@ -54,4 +54,12 @@ test("takes a pod with two addresses once", () => {
 test("leads to no address that the host's own controller did not find as a pod's", () => {
   expect(names(slice([endpoint("web", READY)], "someone.example.com"))).toEqual([]);
   expect(names(slice([{ addresses: ["169.254.169.254"], conditions: READY }]))).toEqual([]);
+});
+
+test("tells of pods that were terminating and are in none of the Service's slices any more", () => {
+  const before = slice([endpoint("gone", ENDING), endpoint("moved", ENDING), endpoint("unselected", READY)]);
+  expect(endedPods(before, [slice([]), slice([endpoint("moved", ENDING)])])).toEqual(["gone-uid"]);
+  // Of a Service that was deleted, the pods may still serve.
+  expect(endedPods(before, [])).toEqual([]);
+  expect(endedPods(slice([endpoint("gone", ENDING)], "someone.example.com"), [slice([])])).toEqual([]);
 });

@@ -131,3 +131,23 @@ test("lets open connections go on while it drains, and cuts what is left", async
   await closing;
   expect((await cut)[0]).toMatchObject({ code: "ECONNRESET" });
 });
+
+test("resets clients that wait for the first byte of a pod that has terminated, and no others", async () => {
+  const mute = await pod("mute", () => {});
+  const { relay, port } = await startRelay([mute]);
+  const waiting = await open(port);
+  const reset = once(waiting, "error");
+  const web = await pod("web", (socket) => void socket.pipe(socket));
+  const { relay: other, port: otherPort } = await startRelay([web]);
+  const answered = await open(otherPort);
+  answered.write("a");
+  await once(answered, "data");
+  relay.ended(["web"]);
+  other.ended(["web"]);
+  answered.write("b");
+  expect(String((await once(answered, "data"))[0])).toBe("b");
+  expect(waiting.destroyed).toBe(false);
+  relay.ended(["mute"]);
+  expect((await reset)[0]).toMatchObject({ code: "ECONNRESET" });
+  answered.destroy();
+});
