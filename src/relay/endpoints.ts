@@ -13,14 +13,13 @@ export interface RelayPod {
   readonly cluster: string | undefined;
 }
 
-/** Returns the uids of terminating pods of a slice's earlier state that none of the Service's slices has any more. */
-export function endedPods(previous: Stored<EndpointSlice>, slices: readonly Stored<EndpointSlice>[]): string[] {
-  // A Service without slices was deleted: its pods may still serve.
-  if (!isOfSelector(previous) || slices.length === 0) return [];
-  const terminating = (previous.endpoints ?? []).filter(({ conditions }) => conditions?.terminating === true);
-  const isLeft = (uid: string): boolean =>
-    slices.some(({ endpoints }) => endpoints?.some(({ targetRef }) => targetRef?.uid === uid));
-  return terminating.flatMap(({ targetRef: { uid } = {} }) => (uid === undefined || isLeft(uid) ? [] : [uid]));
+/** Returns the uids of the pods of a slice's earlier state that none of the Service's slices has any more. */
+export function lostPods(previous: Stored<EndpointSlice>, slices: readonly Stored<EndpointSlice>[]): string[] {
+  if (!isOfSelector(previous)) return [];
+  const uidsOf = ({ endpoints }: EndpointSlice): string[] =>
+    (endpoints ?? []).flatMap(({ targetRef }) => targetRef?.uid ?? []);
+  const left = new Set(slices.flatMap(uidsOf));
+  return uidsOf(previous).filter((uid) => !left.has(uid));
 }
 
 /** Returns the pods that take connections of a port. Only the host's own controller names pods: other slices may have any address, which this process must not dial. */

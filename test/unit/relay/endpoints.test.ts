@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { EndpointSlice, Stored } from "../../../src/api/kubernetes.ts";
-import { endedPods, podsTakingConnections } from "../../../src/relay/endpoints.ts";
+import { lostPods, podsTakingConnections } from "../../../src/relay/endpoints.ts";
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
@@ -56,10 +56,8 @@ test("leads to no address that the host's own controller did not find as a pod's
   expect(names(slice([{ addresses: ["169.254.169.254"], conditions: READY }]))).toEqual([]);
 });
 
-test("tells of pods that were terminating and are in none of the Service's slices any more", () => {
+test("tells of pods that no slice of the Service has any more", () => {
   const before = slice([endpoint("gone", ENDING), endpoint("moved", ENDING), endpoint("unselected", READY)]);
-  expect(endedPods(before, [slice([]), slice([endpoint("moved", ENDING)])])).toEqual(["gone-uid"]);
-  // Of a Service that was deleted, the pods may still serve.
-  expect(endedPods(before, [])).toEqual([]);
-  expect(endedPods(slice([endpoint("gone", ENDING)], "someone.example.com"), [slice([])])).toEqual([]);
+  expect(lostPods(before, [slice([]), slice([endpoint("moved", ENDING)])])).toEqual(["gone-uid", "unselected-uid"]);
+  expect(lostPods(slice([endpoint("gone", ENDING)], "someone.example.com"), [slice([])])).toEqual([]);
 });
