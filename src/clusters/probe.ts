@@ -1,6 +1,6 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { isKubeError, WayPending } from "../kube/errors.ts";
 import { isJsonObject } from "../kube/json.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
@@ -92,16 +92,19 @@ export class Probe {
     this.#probing = true;
     this.#lastStartMs = clock.now();
     let message: string | undefined;
+    let failed = 0;
     try {
       await this.#read(READY_PATH, timeoutMs);
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
       else if (clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
     } catch (error) {
       message = wordsOf(error);
+      // The agent of a member connects to a new leader within seconds, and until then says nothing of the member.
+      failed = isKubeError(error) && error.cause instanceof WayPending ? 0 : 1;
     }
     this.#probing = false;
     if (signal.aborted) return;
-    this.#failures = message === undefined ? 0 : this.#failures + 1;
+    this.#failures = message === undefined ? 0 : this.#failures + failed;
     if (message === undefined) this.#reachable = true;
     else if (this.#failures >= failureThreshold) this.#reachable = false;
     if (message === undefined || this.#failures >= failureThreshold) this.#undecided = false;

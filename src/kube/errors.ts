@@ -188,6 +188,11 @@ export class DeadlinePassed extends Error {
   override readonly name = "DeadlinePassed";
 }
 
+/** The cause of the error for a request whose way to the server is still being made: it tells nothing of the server. */
+export class WayPending extends Error {
+  override readonly name = "WayPending";
+}
+
 /** Reports whether the server took the request and had not answered in time, or gave up itself. Nothing says that it is down. */
 export function isLate(error: unknown): boolean {
   if (!isKubeError(error, "AnswerLost")) return isServerLate(error);

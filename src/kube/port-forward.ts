@@ -25,6 +25,8 @@ const LAST_FRAMES_MS = 5_000;
 const ERROR_WAIT_MS = 500;
 // A kubelet's words are shorter, and a hostile one may send any.
 const LONGEST_REFUSAL = 1_024;
+// The kernel takes so much for a process that does not read (half of tcp_rmem's default). More holds the server's answers to pings up.
+const UNREAD_BYTES = 65_536;
 // Once to twice this is the longest pause of an answer to a client that has ended.
 const SILENCE_MS = 5_000;
 
@@ -181,6 +183,8 @@ class ForwardedPort extends Duplex {
   #pingId = 1;
   /** The server has sent nothing since the last ping. */
   #isSilent = false;
+  /** Bytes that were sent since the pod last sent some: it may not have read them. */
+  #unansweredBytes = 0;
   /** The server has sent nothing since this side's end was last held back. */
   #isQuiet = false;
   /** The server has ended the stream in both directions. */
@@ -207,6 +211,7 @@ class ForwardedPort extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, written: (error?: Error | null) => void): void {
+    this.#unansweredBytes += chunk.length;
     this.#socket.cork();
     for (const part of frameParts(chunk)) {
       this.#socket.write(dataHeader(this.#data, part.length, false));
@@ -252,7 +257,10 @@ class ForwardedPort extends Duplex {
 
   received(stream: number, chunk: Buffer): void {
     if (stream === this.#errors) this.#refusal = (this.#refusal + chunk.toString()).slice(0, LONGEST_REFUSAL);
-    else if (stream === this.#data && !this.destroyed && !this.push(chunk)) this.#socket.pause();
+    else if (stream === this.#data && !this.destroyed) {
+      this.#unansweredBytes = 0;
+      if (!this.push(chunk)) this.#socket.pause();
+    }
   }
 
   /** Containerd ends the stream of data before its error, if any, and the stream of errors last. */
@@ -275,10 +283,10 @@ class ForwardedPort extends Duplex {
     this.end();
   }
 
-  /** Tells a vanished API server by its silence, unless the reader is the one who waits. */
+  /** Tells a vanished API server by its silence, unless the reader waits, or the pod may do so. */
   #ping(): void {
     if (this.#socket.isPaused()) return;
-    if (this.#isSilent) {
+    if (this.#isSilent && this.#unansweredBytes <= UNREAD_BYTES) {
       this.destroy(new Error("the API server does not answer any more"));
       return;
     }

@@ -15,6 +15,8 @@ export type Connected =
 
 // A kubelet answers within a second; the rest is patience for an overloaded node.
 const ANSWER_MS = 20_000;
+// Kubelets' words are shorter, and a hostile one may send any.
+const LONGEST_TEXT = 1_024;
 
 /**
  * Connects to a pod: on the host to its address; in a member by port-forward of the host's API server, which asks the virtual node,
@@ -29,7 +31,11 @@ export async function connectTo(
   try {
     const forwarded = await forwards.forward(pod, pod.port, { signal, timeoutMs: ANSWER_MS });
     if ("stream" in forwarded) return forwarded;
-    return { reason: "Unreachable", message: statusMessage(forwarded.text) ?? `status ${forwarded.status}` };
+    const { status, text } = forwarded;
+    return {
+      reason: "Unreachable",
+      message: statusMessage(text) ?? `status ${status}: ${text.slice(0, LONGEST_TEXT)}`,
+    };
   } catch (error) {
     if (!isKubeError(error)) throw error;
     return { reason: "Unreachable", message: error.detail };

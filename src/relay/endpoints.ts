@@ -13,6 +13,15 @@ export interface RelayPod {
   readonly cluster: string | undefined;
 }
 
+/** Returns the uids of the pods of a slice's earlier state that none of the Service's slices has any more. */
+export function lostPods(previous: Stored<EndpointSlice>, slices: readonly Stored<EndpointSlice>[]): string[] {
+  if (!isOfSelector(previous)) return [];
+  const uidsOf = ({ endpoints }: EndpointSlice): string[] =>
+    (endpoints ?? []).flatMap(({ targetRef }) => targetRef?.uid ?? []);
+  const left = new Set(slices.flatMap(uidsOf));
+  return uidsOf(previous).filter((uid) => !left.has(uid));
+}
+
 /** Returns the pods that take connections of a port. Only the host's own controller names pods: other slices may have any address, which this process must not dial. */
 export function podsTakingConnections(slices: readonly Stored<EndpointSlice>[], portName: string): RelayPod[] {
   const portOf = ({ ports }: EndpointSlice): number | undefined =>

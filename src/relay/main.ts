@@ -91,6 +91,7 @@ export class Relay {
         this.#server.follow();
         members.tellPorts();
       },
+      onLost: (uids) => this.#server.recheck(uids),
     });
     const take: RelayServer["take"] = (...connection) => this.#server.take(...connection);
     const forwards = new PortForwards(host);

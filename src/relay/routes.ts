@@ -14,7 +14,7 @@ import { endpointSlices, services } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { podsTakingConnections, type RelayPod } from "./endpoints.ts";
+import { lostPods, podsTakingConnections, type RelayPod } from "./endpoints.ts";
 
 /** The pods to which the connections of one port lead now. */
 export interface Destination {
@@ -39,6 +39,8 @@ export interface RoutesOptions {
   readonly log: Logger;
   /** Called when the ports to listen on may have changed. */
   readonly onPorts: () => void;
+  /** Called with the uids of pods that left their Service, most of which have terminated. */
+  readonly onLost: (uids: readonly string[]) => void;
 }
 
 // Kubernetes' default (sessionAffinityConfig.clientIP.timeoutSeconds).
@@ -134,7 +136,7 @@ export class Routes {
   }
 
   #follow(targets: ReadonlySet<ObjectKey>): void {
-    const { host: client, clock, log } = this.#options;
+    const { host: client, clock, log, onLost } = this.#options;
     for (const [key, reflector] of this.#targets) {
       if (targets.has(key)) continue;
       this.#targets.delete(key);
@@ -151,6 +153,10 @@ export class Routes {
         labelSelector,
         clock,
         log,
+        onEvent: (event) => {
+          if (event.type === "added") return;
+          onLost(lostPods(event.type === "updated" ? event.previous : event.object, reflector.store.list()));
+        },
       });
       this.#targets.set(key, reflector);
       reflector.start();

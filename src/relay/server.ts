@@ -25,6 +25,8 @@ export interface RelayServerOptions {
 
 // Another process on the machine may have the port for a moment.
 const LISTEN_AGAIN_MS = 5_000;
+// The last pods that leave a Service so are deleted by then; others still take connections.
+const RECHECK_MS = 5_000;
 // A pod or member that does not answer must not cost the client its connection; more attempts would keep the client waiting.
 const MOST_ATTEMPTS = 3;
 
@@ -34,6 +36,8 @@ export class RelayServer {
   readonly #choice: Choice;
   readonly #servers = new Map<number, Server>();
   readonly #carried = new Set<Carried>();
+  /** The pods whose clients have received nothing yet. */
+  readonly #unanswered = new Map<Carried, RelayPod>();
   readonly #opening = new Set<Promise<unknown>>();
   /** Why connections of a Service fail, as last logged. */
   readonly #told = new Map<string, string>();
@@ -58,6 +62,16 @@ export class RelayServer {
     }
     if (this.#closing) return;
     for (const port of ports.keys()) if (!this.#servers.has(port)) this.#listen(port);
+  }
+
+  /**
+   * Cuts connections to these pods that are not answered, once no other can be opened: a container runtime that connects while it takes
+   * a pod's network away learns only from TCP's timeout, after two minutes, that nobody is there.
+   */
+  recheck(uids: readonly string[]): void {
+    for (const [carried, pod] of this.#unanswered) {
+      if (uids.includes(pod.uid)) this.#options.clock.after(RECHECK_MS, () => void this.#recheck(carried, pod));
+    }
   }
 
   /** Takes no connection any more, waits for those that are open, and cuts what is left after this long. */
@@ -144,6 +158,15 @@ export class RelayServer {
     return undefined;
   }
 
+  /** Never rejects. */
+  async #recheck(carried: Carried, pod: RelayPod): Promise<void> {
+    if (!this.#unanswered.has(carried)) return;
+    const connected = await this.#options.connect(pod, "", new AbortController().signal).catch(() => undefined);
+    connected?.stream?.destroy();
+    const isGone = connected !== undefined && connected.stream === undefined;
+    if (isGone && this.#unanswered.has(carried)) carried.cut();
+  }
+
   async #connect(client: Duplex, pod: RelayPod, source: string): Promise<Connected> {
     const abort = new AbortController();
     const gone = (): void => abort.abort();
@@ -154,19 +177,25 @@ export class RelayServer {
     return connected;
   }
 
-  #carry(client: Duplex, stream: Duplex, { cluster = "", name, namespace }: RelayPod): Carried {
+  #carry(client: Duplex, stream: Duplex, pod: RelayPod): Carried {
     const { clock, log, metrics } = this.#options;
+    const { cluster = "", name, namespace } = pod;
     const counted = metrics.begin(cluster);
     stream.once("error", (error) =>
       log.debug({ member: cluster, namespace, name, reason: error.message }, "a connection was cut"),
     );
     const carried = carry(client, stream, clock, {
       request: (bytes) => counted.bytes("request", bytes),
-      response: (bytes) => counted.bytes("response", bytes),
+      response: (bytes) => {
+        this.#unanswered.delete(carried);
+        counted.bytes("response", bytes);
+      },
     });
     this.#carried.add(carried);
+    this.#unanswered.set(carried, pod);
     void carried.closed.then((how) => {
       this.#carried.delete(carried);
+      this.#unanswered.delete(carried);
       counted.ended();
       if (how === "cut") metrics.failed(cluster, "Cut");
     });

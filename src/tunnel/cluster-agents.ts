@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { onAbort } from "../kube/abort.ts";
+import { WayPending } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { AgentSession } from "./agent-session.ts";
@@ -119,7 +120,7 @@ export class ClusterAgents {
         if (signal.aborted) break;
       }
     }
-    throw failure ?? new Error(this.#absence());
+    throw failure ?? this.#absence();
   }
 
   /** An agent whose node lost its API server may connect later than the one that replaces it. */
@@ -132,7 +133,7 @@ export class ClusterAgents {
 
   /** Resolves when an agent connects, and when it is not worth waiting for one any longer. */
   #arrival(signal: AbortSignal): Promise<void> {
-    const leftMs = Math.min(ARRIVAL_MS, this.#aloneSince + RETURN_MS - this.#clock.now());
+    const leftMs = Math.min(ARRIVAL_MS, this.#returnLeftMs);
     if (leftMs <= 0 || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const end = (): void => {
@@ -147,10 +148,18 @@ export class ClusterAgents {
     });
   }
 
-  #absence(): string {
-    if (this.#left === undefined) return `no agent of ${this.#cluster} has connected to this controller`;
+  /** How long an agent may still take to come back; ms. Zero or less: none is expected. */
+  get #returnLeftMs(): number {
+    return this.#aloneSince + RETURN_MS - this.#clock.now();
+  }
+
+  #absence(): Error {
+    if (this.#left === undefined) {
+      const message = `no agent of ${this.#cluster} has connected to this controller`;
+      return this.#returnLeftMs > 0 ? new WayPending(message) : new Error(message);
+    }
     // Fixed, since each change of the text is a write of the Cluster and its Node.
-    return `the agent of ${this.#cluster} left at ${this.#left.at}: ${this.#left.reason}`;
+    return new Error(`the agent of ${this.#cluster} left at ${this.#left.at}: ${this.#left.reason}`);
   }
 }
 

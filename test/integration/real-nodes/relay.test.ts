@@ -228,6 +228,34 @@ onRealNodes((realNodes) => {
     await eventuallyPasses(async () => expect([...(await sameClient())]).toEqual([other]), PATIENT);
   });
 
+  test("resets a client whose pod has terminated while the kubelet still connects to it", async () => {
+    const { client, namespace } = place;
+    const labels = { app: "mute" };
+    // Nobody answers the kubelet's SYN, as while a node takes the pod's network away.
+    const command = ["sh", "-c", "ip link set lo down; trap 'exit 0' TERM; sleep 3600 & wait"];
+    const securityContext = { capabilities: { add: ["NET_ADMIN"] } };
+    const container = { name: "main", image: "localhost/busybox:1", command, securityContext };
+    const ports = [{ name: "web", port: 80 }];
+    const annotations = { "legation.dev/relay": "mute" };
+    await client.create(services, { metadata: { name: "mute", namespace }, spec: { selector: labels, ports } });
+    await client.create(services, { metadata: { name: "far-mute", namespace, annotations }, spec: { ports } });
+    const metadata = { name: "mute", namespace, labels };
+    await client.create(pods, { metadata, spec: { terminationGracePeriodSeconds: 1, containers: [container] } });
+    await podThat(client, namespace, "mute", isReady, PATIENT);
+    const port = (await portsOf("far-mute")).get("web") ?? 0;
+    const reset = await eventually(async () => {
+      const socket = await open(port);
+      const ended = new Promise((resolve) => socket.once("error", resolve));
+      const isHeld = await Promise.race([ended.then(() => false), sleep(2_000, true)]);
+      return isHeld && { ended };
+    }, PATIENT);
+    const began = performance.now();
+    await client.delete(pods, metadata);
+    expect(await reset.ended).toMatchObject({ code: "ECONNRESET" });
+    // The kubelet's connection times out after 131 s.
+    expect(performance.now() - began).toBeLessThan(60_000);
+  });
+
   test("ends streams with the leading controller, and carries new connections by the next one", async () => {
     const { controller, another } = realNodes().legation;
     const next = await another("controller", ["--identity=next", `--kubelet-listen=127.0.0.1:${await freePort()}`]);

@@ -12,10 +12,14 @@ export const WEB_PORTS = [
   { name: "http", port: 80, targetPort: "http" },
   { name: "echo", port: 9000 },
   { name: "late", port: 9001 },
+  { name: "slow", port: 9002 },
 ] as const;
 
-// A web server with a large file and a script that tells the digest of what it was sent, one that echoes, and one that is slow to
-// answer.
+/** Bytes that the port `slow` reads, after a minute and a half. */
+export const SLOWLY_READ: number = 24 * 2 ** 20;
+
+// A web server with a large file and a script that tells the digest of what it was sent, one that echoes, one that is slow to answer,
+// and one that is slow to read.
 const SCRIPT = `mkdir -p /www/cgi-bin && cd /www && hostname > name
 dd if=/dev/urandom of=large bs=1048576 count=32 2>/dev/null && sha256sum < large > sum
 printf '#!/bin/sh\\nprintf "Content-Type: text/plain\\\\r\\\\n\\\\r\\\\n"; head -c $CONTENT_LENGTH | sha256sum\\n' > cgi-bin/sum
@@ -23,9 +27,10 @@ chmod +x cgi-bin/sum
 httpd -p 8080 -h /www
 nc -ll -p 9000 -e cat &
 nc -ll -p 9001 -e sh -c 'read line; sleep 3; echo late' &
+nc -ll -p 9002 -e sh -c 'sleep 90; head -c ${SLOWLY_READ} | sha256sum' &
 trap 'exit 0' TERM; sleep 3600 & wait`;
 
-/** A pod that serves HTTP on 8080, echoes on 9000, and answers a line after three seconds on 9001. */
+/** A pod that serves HTTP on 8080, echoes on 9000, answers a line after three seconds on 9001, and reads late on 9002. */
 export function webPod(namespace: string, name: string): Pod {
   return {
     apiVersion: "v1",

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Probe, type ProbeResult } from "../../../src/clusters/probe.ts";
 import type { RawRequest } from "../../../src/kube/client.ts";
+import { WayPending } from "../../../src/kube/errors.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
@@ -92,6 +93,22 @@ test("counts a member that never answered as unreachable after the failure thres
     { reachable: false, undecided: true, message: "no answer" },
     { reachable: true, version: "v1.30.1" },
   ]);
+});
+
+test("counts no failure while the way to a member that never answered is being made", async () => {
+  const pending = kubeError("NotSent", "no agent has connected", { cause: new WayPending() });
+  let isPending = true;
+  const { probe, results } = probeOf(() => Promise.reject(isPending ? pending : new Error("no answer")));
+  probe.start();
+  await vi.advanceTimersByTimeAsync(19_500);
+  expect(results).toHaveLength(20);
+  expect(results.at(-1)).toEqual({ reachable: false, undecided: true, message: "no agent has connected" });
+  isPending = false;
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(results.at(-1)?.undecided).toBe(true);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(results.at(-1)).toEqual({ reachable: false, message: "no answer" });
+  probe.stop();
 });
 
 test("asks no member that sends events, but for once a minute, and one that falls silent within the period", async () => {

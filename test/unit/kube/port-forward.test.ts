@@ -216,6 +216,19 @@ test("keeps an idle connection by pings, and gives it up when none is answered",
   expect(stream.errored).toMatchObject({ message: "the API server does not answer any more" });
 });
 
+test("waits for a pod that does not read, until it has answered", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { stream, kubelet } = await forwarded();
+  stream.write(Buffer.alloc(65_537));
+  vi.advanceTimersByTime(600_000);
+  expect(stream.destroyed).toBe(false);
+  kubelet.socket.write(kubelet.send(DATA, "done"));
+  await once(stream, "data");
+  vi.advanceTimersByTime(60_000);
+  expect(stream.errored).toMatchObject({ message: "the API server does not answer any more" });
+});
+
 /** Opens port-forwards, with the kubelets' ends of their connections. */
 function reusable(): { open: (uid?: string) => Promise<Duplex>; kubelets: Kubelet[] } {
   const kubelets: Kubelet[] = [];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { EndpointSlice, Stored } from "../../../src/api/kubernetes.ts";
-import { podsTakingConnections } from "../../../src/relay/endpoints.ts";
+import { lostPods, podsTakingConnections } from "../../../src/relay/endpoints.ts";
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
@@ -54,4 +54,10 @@ test("takes a pod with two addresses once", () => {
 test("leads to no address that the host's own controller did not find as a pod's", () => {
   expect(names(slice([endpoint("web", READY)], "someone.example.com"))).toEqual([]);
   expect(names(slice([{ addresses: ["169.254.169.254"], conditions: READY }]))).toEqual([]);
+});
+
+test("tells of pods that no slice of the Service has any more", () => {
+  const before = slice([endpoint("gone", ENDING), endpoint("moved", ENDING), endpoint("unselected", READY)]);
+  expect(lostPods(before, [slice([]), slice([endpoint("moved", ENDING)])])).toEqual(["gone-uid", "unselected-uid"]);
+  expect(lostPods(slice([endpoint("gone", ENDING)], "someone.example.com"), [slice([])])).toEqual([]);
 });

@@ -40,7 +40,7 @@ test("a port leads to the Service whose slice has had it for longest, whatever o
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
     },
   });
-  routes = new Routes({ host, clock: new FakeClock(), log, onPorts: () => {} });
+  routes = new Routes({ host, clock: new FakeClock(), log, onPorts: () => {}, onLost: () => {} });
   await routes.start(new AbortController().signal);
   expect([...routes.ports].map(([port, { namespace }]) => [port, namespace])).toEqual([
     [40_000, "shop"],

@@ -6,9 +6,10 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { connectTo } from "../../../src/relay/connect.ts";
 import type { RelayPod } from "../../../src/relay/endpoints.ts";
 import { RelayServer } from "../../../src/relay/server.ts";
-import { realClock } from "../../../src/runtime/clock.ts";
+import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { RelayMetrics } from "../../../src/telemetry/relay.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 
 const route = { namespace: "team", service: "far-web", portName: "", members: new Set<string>() };
@@ -17,8 +18,10 @@ const noMembers = { forward: () => Promise.reject(new Error("no pod is in a memb
 async function pod(
   name: string,
   onConnection: (socket: Socket) => void,
-): Promise<RelayPod & { readonly server: Server }> {
+): Promise<RelayPod & { readonly server: Server; readonly taken: () => number }> {
+  let taken = 0;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
+    taken += 1;
     socket.on("error", () => {});
     onConnection(socket);
   });
@@ -26,7 +29,8 @@ async function pod(
   await once(server, "listening");
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  return { uid: name, namespace: "team", name, address: "127.0.0.1", port, cluster: undefined, server };
+  const found = { uid: name, namespace: "team", name, address: "127.0.0.1", port, cluster: undefined };
+  return { ...found, server, taken: () => taken };
 }
 
 interface Rig {
@@ -35,7 +39,7 @@ interface Rig {
   readonly series: (name: string) => Promise<readonly unknown[]>;
 }
 
-async function startRelay(pods: readonly RelayPod[]): Promise<Rig> {
+async function startRelay(pods: readonly RelayPod[], clock: Clock = realClock): Promise<Rig> {
   const registry = new Registry();
   const port = await freePort();
   const relay = new RelayServer({
@@ -43,7 +47,7 @@ async function startRelay(pods: readonly RelayPod[]): Promise<Rig> {
     routes: { ports: new Map([[port, route]]), destinationOf: () => ({ pods, affinityMs: 60_000 }) },
     address: "127.0.0.1",
     onConnection: () => {},
-    clock: realClock,
+    clock,
     log: createLogger({ level: "silent" }),
     metrics: new RelayMetrics(registry),
   });
@@ -130,4 +134,30 @@ test("lets open connections go on while it drains, and cuts what is left", async
   const cut = once(client, "error");
   await closing;
   expect((await cut)[0]).toMatchObject({ code: "ECONNRESET" });
+});
+
+test("resets clients that wait for the first byte of a pod that has left and takes no connection, and no others", async () => {
+  const clock = new FakeClock();
+  const mute = await pod("mute", () => {});
+  const { relay, port } = await startRelay([mute], clock);
+  const waiting = await open(port);
+  const reset = once(waiting, "error");
+  const web = await pod("web", (socket) => void socket.pipe(socket));
+  const { relay: other, port: otherPort } = await startRelay([web], clock);
+  const answered = await open(otherPort);
+  answered.write("a");
+  await once(answered, "data");
+  relay.recheck(["mute"]);
+  await clock.advance(5_000);
+  // It takes connections: its Service selects it no more.
+  await vi.waitUntil(() => mute.taken() === 2);
+  expect(waiting.destroyed).toBe(false);
+  for (const { server } of [mute, web]) server.close();
+  relay.recheck(["mute"]);
+  other.recheck(["web"]);
+  await clock.advance(5_000);
+  expect((await reset)[0]).toMatchObject({ code: "ECONNRESET" });
+  answered.write("b");
+  expect(String((await once(answered, "data"))[0])).toBe("b");
+  answered.destroy();
 });

@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
@@ -12,7 +13,7 @@ import { onRealNodes, type Place } from "../../../support/harness/real-nodes.ts"
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
 import { legation } from "../../../support/legation/cli.ts";
 import { installRelay, relayReplica, runMemberRelay } from "../../../support/legation/relay.ts";
-import { ask, open, WEB_PORTS, webPod } from "../../../support/streams/web-server.ts";
+import { ask, open, SLOWLY_READ, WEB_PORTS, webPod } from "../../../support/streams/web-server.ts";
 
 const PATIENT = { timeoutMs: 90_000 };
 const LOOPBACK = "127.0.0.1";
@@ -55,7 +56,7 @@ function echoing(socket: Socket): () => number {
 onRealNodes((realNodes) => {
   let place: Place;
   const ports = new Map<string, ReadonlyMap<string, number>>();
-  const port = (name: string, of: "http" | "echo"): number => ports.get(`far-${name}`)?.get(of) ?? 0;
+  const port = (name: string, of: "http" | "echo" | "slow"): number => ports.get(`far-${name}`)?.get(of) ?? 0;
 
   /** Runs a web server in the member, with a Service of its name and one that is relayed to it. */
   async function serve(member: string): Promise<void> {
@@ -97,6 +98,16 @@ onRealNodes((realNodes) => {
     await relay.process.start();
     for (const member of ["west", "north"]) await answers(member);
   }, 300_000);
+
+  test("waits for a pod that reads nothing for more than a minute", async () => {
+    await answers("west");
+    const socket = await open(port("west", "slow"));
+    const sent = randomBytes(SLOWLY_READ);
+    socket.write(sent);
+    const [answer] = await once(socket, "data");
+    expect(String(answer)).toContain(createHash("sha256").update(sent).digest("hex"));
+    socket.destroy();
+  });
 
   test.each<[string, (west: Cluster) => Promise<void>]>([
     ["whose packets are lost", ({ proxy }) => proxy.blackhole()],
