@@ -59,18 +59,23 @@ export class JoinedIdentity {
   }
 
   /** Rejects with KubeError when the server does not answer. */
-  async confirm(): Promise<void> {
+  async confirm(timeoutMs: number = TIMEOUT_MS): Promise<void> {
     if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#freshMs) return;
-    await this.#answer();
+    await this.#answer(timeoutMs);
     // Doubted meanwhile. Only one more check, or failing requests would repeat it forever.
-    if (this.#answeredAfter < this.#doubts) await this.#answer();
+    if (this.#answeredAfter < this.#doubts) await this.#answer(timeoutMs);
+  }
+
+  /** Confirms again after a doubt, a problem, or a minute. Undefined when that is not due. */
+  confirmWhenDue(timeoutMs: number = TIMEOUT_MS): Promise<void> | undefined {
+    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#checkMs) return undefined;
+    this.#checkMs = CHECK_IDENTITY_MS * (1 - CHECK_JITTER * Math.random());
+    return this.confirm(timeoutMs);
   }
 
   look(): void {
-    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#checkMs) return;
-    this.#checkMs = CHECK_IDENTITY_MS * (1 - CHECK_JITTER * Math.random());
     // A failed check changes nothing; watches check again when they open.
-    this.confirm().catch(() => {});
+    this.confirmWhenDue()?.catch(() => {});
   }
 
   /** Records a request without a response: the next connection may lead elsewhere. */
@@ -84,12 +89,12 @@ export class JoinedIdentity {
   }
 
   /** Shares a check in flight, unless there was doubt since it began. */
-  #answer(): Promise<void> {
+  #answer(timeoutMs: number): Promise<void> {
     const doubts = this.#doubts;
     if (this.#asking?.doubts === doubts) return this.#asking.answer;
     const asking: Asking = {
       doubts,
-      answer: this.#ask(doubts).finally(() => {
+      answer: this.#ask(doubts, timeoutMs).finally(() => {
         if (this.#asking === asking) this.#asking = undefined;
       }),
     };
@@ -97,10 +102,10 @@ export class JoinedIdentity {
     return asking.answer;
   }
 
-  async #ask(doubts: number): Promise<void> {
+  async #ask(doubts: number, timeoutMs: number): Promise<void> {
     const { client, clock, onFound } = this.#options;
     const begun = { at: clock.now(), doubts };
-    const request = { signal: this.#abort.signal, timeoutMs: TIMEOUT_MS, outOfTurn: true };
+    const request = { signal: this.#abort.signal, timeoutMs, outOfTurn: true };
     try {
       const there = await client.find(namespaces, { name: "kube-system" }, request);
       onFound(there?.metadata.uid);

@@ -147,6 +147,7 @@ export class Member {
       clock,
       settings: () => probeSettingsOf(this.#cluster),
       heardAt: () => this.#heardAt,
+      due: (timeoutMs) => this.#identity.confirmWhenDue(timeoutMs),
       onResult: (result) => this.#onProbe(result),
     });
   }

@@ -45,6 +45,8 @@ interface ProbeOptions {
   readonly clock: Clock;
   /** Returns when the member last sent an event of an object, which its etcd had stored; epoch ms. */
   readonly heardAt: () => number;
+  /** Sends a request of the member that is due and proves as much as `/readyz`. Undefined when none is due. */
+  readonly due: (timeoutMs: number) => Promise<void> | undefined;
   readonly onResult: (result: ProbeResult) => void;
 }
 
@@ -86,7 +88,7 @@ export class Probe {
   }
 
   async #run(): Promise<void> {
-    const { clock, settings, onResult } = this.#options;
+    const { clock, settings, due, onResult } = this.#options;
     const { periodMs, timeoutMs, failureThreshold } = settings();
     const { signal } = this.#abort;
     this.#probing = true;
@@ -94,7 +96,7 @@ export class Probe {
     let message: string | undefined;
     let failed = 0;
     try {
-      await this.#read(READY_PATH, timeoutMs);
+      await ((this.#reachable ? due(timeoutMs) : undefined) ?? this.#read(READY_PATH, timeoutMs));
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
       else if (clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
     } catch (error) {

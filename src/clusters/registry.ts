@@ -7,6 +7,7 @@ import { memoized } from "../api/memoized.ts";
 import { clusters } from "../api/resources.ts";
 import type { Shard } from "../api/shards.ts";
 import type { ClusterClient } from "../kube/client.ts";
+import { yieldToEventLoop } from "../kube/event-loop.ts";
 import { secrets } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -58,6 +59,8 @@ export class Registry {
   readonly #identityKeys = new ReverseIndex<string, string>();
   readonly #delegateIndex = new DelegateIndex();
   readonly #foreignUsageMutex = new Mutex();
+  /** Members of the first list, until each has been started. */
+  readonly #unstarted = new Set<Member>();
   /** Members that have another candidate than the one in the list. */
   readonly #outdated = new Set<Member>();
   #listed: { readonly members: readonly Member[]; readonly candidates: readonly Candidate[] } = NONE_LISTED;
@@ -105,12 +108,13 @@ export class Registry {
     });
   }
 
-  /** Resolves when every Cluster has a connection or a problem. */
+  /** Resolves when every Cluster has a connection or a problem. The members are read from then on. */
   async start(signal: AbortSignal): Promise<void> {
     this.#secrets.start();
     await this.#secrets.whenSynced(signal);
     this.#clusters.start();
     await this.#clusters.whenSynced(signal);
+    void this.#startMembers();
   }
 
   async stop(): Promise<void> {
@@ -248,7 +252,17 @@ export class Registry {
       // Sent before `start`, since the new connection has read nothing yet.
       this.#options.events.emit("reconnected", name);
     }
-    member.start();
+    if (this.#clusters.store.synced) member.start();
+    else this.#unstarted.add(member);
+  }
+
+  /** Starts the members of the first list one by one: the answers of a thousand would hold up all that the host answers. */
+  async #startMembers(): Promise<void> {
+    for (const member of this.#unstarted) {
+      if (!member.stopped) member.start();
+      await yieldToEventLoop();
+    }
+    this.#unstarted.clear();
   }
 
   #onIdentity(name: string, found: FoundIdentity & { readonly kubeconfig: string }): void {

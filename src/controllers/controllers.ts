@@ -14,7 +14,6 @@ import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Reflector, ReflectorEvent } from "../runtime/reflector.ts";
-import type { ReadStore } from "../runtime/store.ts";
 import { proxyWrites } from "../scheduling/memories.ts";
 import { type RunningType, runWholeTypes } from "../whole/adapters.ts";
 import { AgentController } from "./agents/controller.ts";
@@ -57,7 +56,7 @@ const EVENT_SOURCE = { component: "legation", reportingComponent: "legation.dev/
 export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
-  readonly #proxies: ReadStore<Pod>;
+  readonly #proxies: Reflector<Pod>;
   /** The proxies of all shards, for the first of several. */
   readonly #allProxies: Reflector<Pod> | undefined;
   readonly #podEvents: PodEventController | undefined;
@@ -94,7 +93,7 @@ export class Controllers {
     else if (isFirst(shard)) this.#allProxies = reflectProxies({ host: options.host, onEvent: onAny, clock, log });
     const allProxies = this.#allProxies?.store ?? proxies;
     const everywhere = this.#allProxies === undefined ? undefined : options.host;
-    this.#proxies = proxies;
+    this.#proxies = proxyReflector;
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
     const running = { host, shard, registry, events, clock, log, ...defined({ metrics }) };
@@ -212,6 +211,8 @@ export class Controllers {
   /** Rejects when the host cannot be read; the controllers are to be stopped then. */
   async start(signal: AbortSignal): Promise<void> {
     await this.registry.start(signal);
+    // Twenty thousand take seconds, as a thousand members do.
+    this.#proxies.start();
     this.#allProxies?.start();
     await this.#agents.start();
     await this.#virtualNodes.start(signal);
@@ -257,7 +258,7 @@ export class Controllers {
 
   #reportMembers(): void {
     const { registry } = this;
-    const proxies = this.#proxies;
+    const proxies = this.#proxies.store;
     const networks = this.#networks;
     this.#unfollow = this.#options.metrics?.members.follow({
       members: function* () {

@@ -59,7 +59,7 @@ export class DelegationController {
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
-  /** The proxies that existed before this leader have been read. */
+  /** Decides, since the proxies that existed before this leader have been read. */
   #leading = false;
 
   constructor(options: DelegationOptions) {
@@ -159,7 +159,7 @@ export class DelegationController {
     this.#subscribe(events);
   }
 
-  /** Reads namespaces and proxies, then decides. Members may come before or after. */
+  /** Reads namespaces, waits for the proxies, then decides. Members may come before or after. */
   async start(signal: AbortSignal): Promise<void> {
     this.#namespaces.start();
     this.#defaults.start();
@@ -168,17 +168,25 @@ export class DelegationController {
     await this.#classes.start(signal);
     await this.#wishes.start(signal);
     const { proxies, registry } = this.#options;
-    proxies.start();
     await proxies.whenSynced(signal);
     this.#leading = true;
+    const behind: ObjectKey[] = [];
     for (const proxy of this.#proxies.list()) {
       // Once more, as all owners are known now.
       this.placementState.podRules.update(proxy);
-      this.#loop.enqueue(objectKey(proxy.metadata));
+      const key = objectKey(proxy.metadata);
+      if (isBound(proxy)) behind.push(key);
+      else this.#loop.enqueue(key);
     }
     for (const member of registry.members()) {
-      for (const { metadata } of member.delegates.list()) this.#onDelegate(member, objectKey(metadata));
+      for (const { metadata } of member.delegates.list()) {
+        const key = objectKey(metadata);
+        this.#noteDelegate(member, key);
+        behind.push(key);
+      }
     }
+    // Pods that wait do not wait for the thousands that run.
+    this.#loop.enqueueBehind(behind, () => {});
   }
 
   async stop(): Promise<void> {
@@ -234,27 +242,37 @@ export class DelegationController {
   }
 
   #onDelegate(member: Member, key: ObjectKey): void {
+    this.#noteDelegate(member, key);
+    this.#enqueue(key);
+  }
+
+  /** Notes a delegate at once: waiting pods are decided on before its own proxy. */
+  #noteDelegate(member: Member, key: ObjectKey): void {
     const delegate = member.delegates.get(key);
     const proxy = this.#proxies.get(key);
-    // Noted at once: waiting pods are decided on before each delegate's own proxy. Any client may copy a delegate under another name.
+    // Any client may copy a delegate under another name.
     if (delegate !== undefined && proxy !== undefined && isFor(delegate, proxy) && !endsUnstarted(delegate)) {
       this.placementState.noteDelegate(proxy.metadata.uid, member.name);
     }
-    this.#loop.enqueue(key);
+  }
+
+  /** Enqueues a key that `start` would enqueue. */
+  #enqueue(key: ObjectKey): void {
+    if (this.#leading) this.#loop.enqueue(key);
   }
 
   /** Handles a member that came back or was lost: its delegates and all waiting proxies are reconciled. */
   #onConnection(member: Member): void {
     this.#waiting.onMembers();
     if (!member.reachable) return;
-    for (const { metadata } of member.delegates.list()) this.#loop.enqueue(objectKey(metadata));
+    for (const { metadata } of member.delegates.list()) this.#enqueue(objectKey(metadata));
     this.#onNodeReadiness(member.name);
   }
 
   #onNodeReadiness(cluster: string): void {
     this.#waiting.onMembers();
     for (const { metadata } of this.#proxies.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
-      this.#loop.enqueue(objectKey(metadata));
+      this.#enqueue(objectKey(metadata));
     }
   }
 
@@ -266,6 +284,8 @@ export class DelegationController {
     const { memories } = this.placementState;
     const node = object.spec?.nodeName;
     const cluster = clusterOfNode(node);
+    // No earlier leader has seen a pod that came after the first list.
+    const isOlder = !this.#proxies.synced;
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
     if (cluster !== undefined && moved) events.emit("bound", cluster, key);
     // Spreads and limits count live pods only.
@@ -280,17 +300,17 @@ export class DelegationController {
       this.#waiting.remove(key);
       if (moved && this.#leading) events.emit("placesChanged");
       // In overflow mode no delegate is created before the Binding, nor in another member.
-      if (!this.#leading && awaitsDelegate(object) && !asksHostFirst(object)) memories.noteInherited(uid);
+      if (isOlder && awaitsDelegate(object) && !asksHostFirst(object)) memories.noteInherited(uid);
       if (type === "updated" && isNewlyRecorded(event.previous, object)) this.#noteBound(object);
     } else {
       this.#waiting.add(key, object);
       // Gates can only be removed, so no earlier leader has placed a gated pod.
-      if (!this.#leading && !isGated(object)) memories.noteInherited(uid);
+      if (isOlder && !isGated(object)) memories.noteInherited(uid);
     }
     if (type !== "deleted") this.placementState.update(object);
     // Earlier writes to a member must not hold up a forced deletion.
     if (type === "updated" && isForced(object) && !isForced(event.previous)) this.#loop.interrupt(key);
-    else this.#loop.enqueue(key);
+    else this.#enqueue(key);
   }
 
   /** Ends the search of a proxy whose delegate is on record, also where the response to that write was lost. */

@@ -147,7 +147,11 @@ describe("a member that answers again", () => {
         if (path.startsWith("/apis")) return exportsServed({ method: "GET", path });
         return path === "/version" ? { gitVersion: "v1.36.0" } : "ok";
       },
-      find: async () => undefined,
+      // Pods are listed once the member was found to be the one that joined.
+      find: async () => {
+        if (down && awaited !== "pods") throw away();
+        return undefined;
+      },
       list: async ({ plural }) => {
         asked(plural);
         const items = plural === "pods" ? [pod({ metadata: { name: "web-0" } })] : [];

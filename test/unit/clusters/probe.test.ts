@@ -18,7 +18,10 @@ afterEach(() => {
 /** A probe of a member that answers so. */
 function probeOf(
   raw: (request: RawRequest) => Promise<unknown>,
-  heardAt = () => Number.NEGATIVE_INFINITY,
+  {
+    heardAt = () => Number.NEGATIVE_INFINITY,
+    due = () => undefined,
+  }: { readonly heardAt?: () => number; readonly due?: (timeoutMs: number) => Promise<void> | undefined } = {},
 ): {
   readonly probe: Probe;
   readonly results: ProbeResult[];
@@ -29,6 +32,7 @@ function probeOf(
     settings: () => ({ periodMs: PERIOD_MS, timeoutMs: 1_000, failureThreshold: 3 }),
     clock: realClock,
     heardAt,
+    due,
     onResult: (result) => results.push(result),
   });
   return { probe, results };
@@ -119,7 +123,7 @@ test("asks no member that sends events, but for once a minute, and one that fall
       if (path !== "/version") probes += 1;
       return { gitVersion: "v1.30.1" };
     },
-    () => heardAt,
+    { heardAt: () => heardAt },
   );
   probe.start();
   for (let second = 0; second < 59; second += 1) {
@@ -135,5 +139,25 @@ test("asks no member that sends events, but for once a minute, and one that fall
   probe.hurry();
   await vi.advanceTimersByTimeAsync(1_000);
   expect(probes).toBe(13);
+  probe.stop();
+});
+
+test("leaves a turn to another request of the member that is due, which fails the probe as its own does", async () => {
+  const asked: string[] = [];
+  const answers = [() => Promise.resolve(), () => undefined, () => Promise.reject(new Error("no answer"))];
+  const { probe, results } = probeOf(
+    async ({ path }) => {
+      asked.push(path);
+      return { gitVersion: "v1.30.1" };
+    },
+    { due: () => answers.shift()?.() },
+  );
+  probe.start();
+  await vi.advanceTimersByTimeAsync(2 * PERIOD_MS + 1);
+  // Until the member has answered once, its own path says what is wrong.
+  expect(asked).toEqual(["/readyz?exclude=shutdown", "/version", "/readyz?exclude=shutdown"]);
+  expect(answers).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(PERIOD_MS);
+  expect(results.map(({ message }) => message)).toEqual([undefined, undefined, undefined, "no answer"]);
   probe.stop();
 });

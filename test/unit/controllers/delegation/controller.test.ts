@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, type Mock, test, vi } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
-import { type KubeNode, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type KubeNode, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
@@ -38,6 +38,8 @@ let code: "Forbidden" | "ServerError";
 let stale: Stored<Pod> | undefined;
 /** Reads in members, in order, with their pending answers. */
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
+/** Keys whose delegates were looked for, in order. */
+let looked: ObjectKey[];
 let controller: DelegationController;
 let emitter: Events<ControllerEvents>;
 let west: Member;
@@ -78,7 +80,12 @@ function memberOf(name: string) {
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
     requests: new DelegateRequests(),
-    delegates: delegates({ get: () => (name === "east" ? stale : undefined) }),
+    delegates: delegates({
+      get: (key) => {
+        looked.push(key);
+        return name === "east" ? stale : undefined;
+      },
+    }),
     candidate: () => ({ ...open, ...(made.read ? {} : { closed }) }),
   });
   return made;
@@ -94,6 +101,7 @@ beforeEach(() => {
   refuses = undefined;
   stale = undefined;
   asked = [];
+  looked = [];
   onRoom = vi.fn<() => void>();
 });
 afterEach(() => {
@@ -149,6 +157,7 @@ async function runWhileLeading(
     clock,
     log,
   });
+  proxies.start();
   await controller.start(new AbortController().signal);
 }
 
@@ -166,6 +175,17 @@ test("keeps a Cluster while a delegate is being created in its member", async ()
   await proxyComes(proxy);
   expect(created).toEqual(["west"]);
   expect(controller.waitingIn("west")).toBe(1);
+});
+
+test("looks at pods that wait before those that run, when it begins to lead", async () => {
+  const running = ["a", "b", "c"].map((name) =>
+    proxyPod({ metadata: { name, uid: name }, spec: { nodeName: "legation-west" } }),
+  );
+  await runWhileLeading(["west"], [...running, proxy]);
+  expect(looked).toEqual([]);
+  await clock.advance(1_000);
+  expect(looked[0]).toBe(objectKey(proxy.metadata));
+  expect(new Set(looked).size).toBe(4);
 });
 
 test("counts a member at another address as one that may have the delegates of all waiting pods, until it is read", async () => {

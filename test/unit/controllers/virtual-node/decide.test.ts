@@ -30,7 +30,7 @@ describe("a member's virtual node", () => {
     const unread = observed({ unread: true, node, endpoint: undefined, renewedAt: 0, facts: facts(parts) });
     const { actions, requeueAt } = decide(unread, now);
     expect(types(actions)).toEqual(expected);
-    expect(requeueAt).toBe(expected.length === 0 ? undefined : now + 15_000);
+    expect(requeueAt).toBe(expected.length === 0 ? undefined : now + 12_000);
   });
 
   test("is created with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
@@ -126,15 +126,13 @@ describe("a member's virtual node", () => {
 
   test("costs nothing while nothing changes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
-    expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 15_000 });
+    expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 12_000 });
   });
 
-  test("renews its lease every ten seconds, or fifteen without pods, and reports every five minutes", () => {
+  test("renews its lease every twelve seconds, and reports every five minutes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
-    expect(types(decide(settled, now + 14_999).actions)).toEqual([]);
-    expect(types(decide(settled, now + 15_000).actions)).toEqual(["renewLease"]);
-    const used = { ...settled, facts: facts({ proxies: 1 }) };
-    expect(types(decide(used, now + 10_000).actions)).toContain("renewLease");
+    expect(types(decide(settled, now + 11_999).actions)).toEqual([]);
+    expect(types(decide(settled, now + 12_000).actions)).toEqual(["renewLease"]);
     expect(types(decide({ ...settled, renewedAt: now + 300_000 }, now + 300_000).actions)).toEqual(["patchNodeStatus"]);
   });
 
