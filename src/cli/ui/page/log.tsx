@@ -5,7 +5,7 @@ import type { ContainerView, PodPageView } from "../model.ts";
 import { ANSWER_WITHIN_MS } from "./document.ts";
 import { connectionWords } from "./freshness.ts";
 import { useLive } from "./live.ts";
-import { useNow } from "./parts.tsx";
+import { Check, Choice, useNow } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
 // More would make the page slow; `kubectl logs` has all of it.
@@ -37,28 +37,19 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
   return (
     <>
       <div class="filters">
-        <select
-          aria-label="Container"
+        <Choice
+          label="Container"
           value={name}
-          onChange={({ currentTarget }) => changeQuery(route, { container: currentTarget.value, previous: undefined })}
-        >
-          {containers.map((each) => (
-            <option key={each.name} value={each.name}>
-              {labelOf(each)}
-            </option>
-          ))}
-        </select>
+          of={containers.map((each) => each.name)}
+          words={containers.map(labelOf)}
+          onChoice={(other) => changeQuery(route, { container: other, previous: undefined })}
+        />
         {restarts > 0 && (
-          <label>
-            <input
-              type="checkbox"
-              checked={isPrevious}
-              onChange={({ currentTarget }) =>
-                changeQuery(route, { previous: currentTarget.checked ? "true" : undefined })
-              }
-            />{" "}
-            before its last restart
-          </label>
+          <Check
+            words="before its last restart"
+            isChecked={isPrevious}
+            onCheck={(isChecked) => changeQuery(route, { previous: isChecked ? "true" : undefined })}
+          />
         )}
         <span class="muted" role="status">
           {hasLog ? end || <Following /> : `${name} ${container?.why ?? "is not in this pod"}`}
