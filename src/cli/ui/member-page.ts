@@ -11,19 +11,18 @@ import type { MemberNode, MemberPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Reads a member for its view. Rejects with `Failure` when there is no such member, else with KubeError. */
-export async function readMemberPage(viewer: Viewer, name: string, signal: AbortSignal): Promise<MemberPageView> {
-  const document = await readMemberDocument(viewer.host, name, signal);
-  return { ...document, ...(await nodesOf(viewer, name, signal)) };
+export async function readMemberPage(viewer: Viewer, name: string): Promise<MemberPageView> {
+  const document = await readMemberDocument(viewer.host, name, viewer.signal);
+  return { ...document, ...(await nodesOf(viewer, name)) };
 }
 
 /** Reads the nodes of a member and what its pods request of them, with the user's own rights. */
 async function nodesOf(
-  viewer: Viewer,
+  { members, signal }: Viewer,
   name: string,
-  signal: AbortSignal,
 ): Promise<Pick<MemberPageView, "nodes" | "nodesNotRead">> {
   try {
-    const client = await viewer.members.client(name);
+    const client = await members.client(name);
     const found = await listAll(client, nodes, { dropManagedFields: true, signal });
     const used = new Map<string, { readonly requests: Record<string, number>; pods: number }>();
     for await (const page of listPages(client, pods, { dropManagedFields: true, signal })) {
