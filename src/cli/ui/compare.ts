@@ -13,7 +13,7 @@ export interface ComparedLine {
 export interface CompareOptions {
   /** Ends the comparison. */
   readonly signal: AbortSignal;
-  /** Hides the values of these top-level fields, which is where Secrets have them. */
+  /** Hides the values of the fields with these paths, such as `data`. */
   readonly hidden?: ReadonlySet<string>;
 }
 

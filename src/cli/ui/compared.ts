@@ -29,7 +29,11 @@ interface CopyRef {
 }
 
 // Values of Secrets are not for screens.
-const SECRET_FIELDS: ReadonlySet<string> = new Set(["data", "stringData"]);
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  "data",
+  "stringData",
+  `metadata.annotations.${LAST_APPLIED_ANNOTATION}`,
+]);
 
 /** Reads a pod beside its delegate. Rejects with `Failure` when the host has no such pod, else with KubeError. */
 export async function compareDelegate(viewer: Viewer, ref: Ref): Promise<ComparedView> {
@@ -90,15 +94,8 @@ export function whyNotRead(error: unknown, member: string): string | undefined {
   return isKubeError(error) ? `${member} cannot be read: ${error.detail}` : undefined;
 }
 
-/** Returns the object as people read it: type first, without managedFields, and without a Secret's manifest. */
+/** Returns the object as people read it: type first, without managedFields. */
 function shown(object: Stored<KubeObject>, resource: Resource<KubeObject>): Record<string, unknown> {
-  const { managedFields: _, annotations, ...rest } = object.metadata;
-  const isHidden = resource.kind === secrets.kind && annotations?.[LAST_APPLIED_ANNOTATION] !== undefined;
-  const metadata = {
-    ...rest,
-    ...(annotations === undefined
-      ? {}
-      : { annotations: isHidden ? { ...annotations, [LAST_APPLIED_ANNOTATION]: "(hidden)" } : annotations }),
-  };
+  const { managedFields: _, ...metadata } = object.metadata;
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object, metadata };
 }
