@@ -1,17 +1,8 @@
 import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
-import type { MemberPart } from "../../whole/member-part.ts";
 import type { WholeType } from "../../whole/type.ts";
-import type { WholeRow } from "./model.ts";
-
-/** Tones of members that do not have the object as it should be, by state. */
-const TONES: Readonly<Record<string, MemberPart["tone"]>> = {
-  Refused: "failed",
-  Contested: "failed",
-  Leaving: "ending",
-  Waiting: "waiting",
-};
+import { TONES, type WholeRow } from "./model.ts";
 
 /** Returns the row of a whole object, by the members on its record. */
 export function wholeObjectRow(object: Stored<KubeObject>, type: Stored<DelegatedType>): WholeRow {

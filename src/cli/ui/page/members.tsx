@@ -106,7 +106,8 @@ const COLUMNS: readonly Column<MemberRow>[] = [
   {
     name: "Labels",
     width: "21%",
-    cell: (row) => <span title={labelsOf(row).join(", ")}>{labelsOf(row).join(", ")}</span>,
+    cell: (row) => <span title={labelsOf(row)}>{labelsOf(row)}</span>,
+    by: labelsOf,
   },
 ];
 
@@ -133,8 +134,12 @@ function freeOf({ allocatable, ours, others }: ResourceUse): number {
   return Math.max(0, allocatable - ours - others);
 }
 
-function labelsOf({ labels, taints }: MemberRow): string[] {
+function listedLabels({ labels, taints }: MemberRow): string[] {
   return [...Object.entries(labels).map(([key, value]) => `${key}=${value}`), ...taints];
+}
+
+function labelsOf(row: MemberRow): string {
+  return listedLabels(row).join(", ");
 }
 
 /** Many members; those with trouble come first. */
@@ -156,9 +161,9 @@ function MemberTable({ route, members }: { route: Route; members: readonly Membe
       columns={COLUMNS}
       filters={[
         { name: "state", of: STATES, has: (row, value) => memberState(row) === value },
-        { name: "label", of: labels, has: (row, value) => labelsOf(row).includes(value) },
+        { name: "label", of: labels, has: (row, value) => listedLabels(row).includes(value) },
       ]}
-      textOf={(row) => `${row.name} ${row.version} ${row.reason ?? ""} ${labelsOf(row).join(" ")}`}
+      textOf={(row) => `${row.name} ${row.version} ${row.reason ?? ""} ${labelsOf(row)}`}
       sort="State"
       minWidth="70rem"
       none="No member is like this."
@@ -169,7 +174,7 @@ function MemberTable({ route, members }: { route: Route; members: readonly Membe
 /** Returns labels and taints that some members have in common and others lack, in their order. */
 function sharedLabels(members: readonly MemberRow[]): string[] {
   const counts = new Map<string, number>();
-  for (const label of members.flatMap(labelsOf)) counts.set(label, (counts.get(label) ?? 0) + 1);
+  for (const label of members.flatMap(listedLabels)) counts.set(label, (counts.get(label) ?? 0) + 1);
   return [...counts]
     .filter(([, count]) => count > 1 && count < members.length)
     .map(([label]) => label)

@@ -24,7 +24,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       by: ({ namespace, name }) => `${namespace}/${name}`,
     },
     { name: "Name", width: "17%", cell: (row) => <PodLink {...row} />, by: ({ name }) => name },
-    { name: "Ready", width: "4.6rem", cell: ({ ready }) => ready },
+    { name: "Ready", width: "4.6rem", cell: ({ ready }) => ready, by: ({ ready }) => ready },
     { name: "Status", width: "12%", cell: (row) => <Status row={row} />, by: ({ status }) => status },
     {
       name: "Why",

@@ -7,8 +7,8 @@ export interface Column<Row> {
   /** CSS width. */
   readonly width: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** Sorts by this value. Undefined: the column does not sort. */
-  readonly by?: (row: Row) => string | number;
+  /** Sorts by this value. */
+  readonly by: (row: Row) => string | number;
 }
 
 const ROW_PX = 36;
@@ -66,9 +66,17 @@ export function Rows<Row>(props: {
         </colgroup>
         <thead>
           <tr aria-rowindex={1}>
-            {columns.map(({ name, by }) => (
-              <Heading key={name} name={name} isSortable={by !== undefined} sort={sort} onSort={onSort} />
-            ))}
+            {columns.map(({ name }) => {
+              const order = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
+              return (
+                <th key={name} scope="col" aria-sort={order} title={name}>
+                  <button type="button" onClick={() => onSort(order === "ascending" ? `-${name}` : name)}>
+                    {name}
+                    <span aria-hidden="true">{{ none: "", ascending: " ↑", descending: " ↓" }[order]}</span>
+                  </button>
+                </th>
+              );
+            })}
           </tr>
         </thead>
         <tbody>
@@ -104,31 +112,6 @@ function Spacer({ px, columns }: { px: number; columns: number }): JSX.Element |
     <tr class="spacer">
       <td colSpan={columns} style={{ height: `${px}px` }} />
     </tr>
-  );
-}
-
-function Heading(props: {
-  readonly name: string;
-  readonly isSortable: boolean;
-  readonly sort: string;
-  readonly onSort: (sort: string) => void;
-}): JSX.Element {
-  const { name, isSortable, sort, onSort } = props;
-  if (!isSortable) {
-    return (
-      <th scope="col" title={name}>
-        {name}
-      </th>
-    );
-  }
-  const order = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
-  return (
-    <th scope="col" aria-sort={order} title={name}>
-      <button type="button" onClick={() => onSort(order === "ascending" ? `-${name}` : name)}>
-        {name}
-        <span aria-hidden="true">{{ none: "", ascending: " ↑", descending: " ↓" }[order]}</span>
-      </button>
-    </th>
   );
 }
 

@@ -4,7 +4,7 @@ import { doneText, stateOf } from "../../../whole/jobs/state.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../../explain/whole-object.ts";
-import type { ComparedView, PodRow } from "../model.ts";
+import { type ComparedView, TONES } from "../model.ts";
 import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
 import { apiPath } from "./document.ts";
@@ -13,16 +13,6 @@ import { MemberLink } from "./links.tsx";
 import { Badge, Choice, Loaded, Troubles, useNow, useReading } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 import { Reasons, Table } from "./table.tsx";
-
-const TONES: Readonly<Record<string, PodRow["state"]>> = {
-  InStep: "running",
-  Waiting: "waiting",
-  Contested: "failed",
-  Refused: "failed",
-  Leaving: "ending",
-  NotReachable: "failed",
-  Excluded: "succeeded",
-};
 
 /** The view of a whole object: what each member has of it, and the copies beside the object. */
 export function WholeObjectPage({ route, names }: { route: Route; names: readonly string[] }): JSX.Element {
