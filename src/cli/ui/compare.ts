@@ -169,8 +169,12 @@ function merged(left: readonly string[], right: readonly string[]): string[] {
   return [...followers].flatMap(([name, after]) => (name === undefined ? after : [name, ...after]));
 }
 
+// Of fields and items no more are looked at than there may be lines; the next one ends the comparison.
+const ENOUGH = MOST_LINES + 1;
+
 function fieldsOf(object: JsonObject = {}): string[] {
-  return Object.keys(object).filter((name) => object[name] !== undefined);
+  const names = Object.keys(object).slice(0, ENOUGH);
+  return names.filter((name) => object[name] !== undefined);
 }
 
 function recordOf(value: unknown): JsonObject | undefined {
@@ -178,7 +182,7 @@ function recordOf(value: unknown): JsonObject | undefined {
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
+  return Array.isArray(value) ? value.slice(0, ENOUGH) : [];
 }
 
 function nameText(name: string): string {
