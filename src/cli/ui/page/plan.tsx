@@ -69,7 +69,17 @@ export function PlanPage(): JSX.Element {
         {plan?.workloads.map((workload) => (
           <PlannedWorkload key={`${workload.kind}/${workload.namespace}/${workload.name}`} workload={workload} />
         ))}
-        {plan !== undefined && <Asides of={asidesOf(plan)} />}
+        {plan?.guesses.map(({ cluster, message }) => (
+          <p class="muted" key={cluster + message}>
+            A guess for {cluster}: {message}
+          </p>
+        ))}
+        {plan?.notChecked.map((message) => (
+          <p class="muted" key={message}>
+            Not checked: {message}
+          </p>
+        ))}
+        {plan?.hidden !== undefined && <p class="muted">{plan.hidden}</p>}
       </div>
     </>
   );
@@ -103,33 +113,16 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
         <span class={`badge ${tone}`}>{words}</span>
       </header>
       {message !== undefined && <p>{message}</p>}
-      <Asides of={[...notes, ...warnings]} />
+      {[...notes, ...warnings].map((line) => (
+        <p class="muted" key={line}>
+          {line}
+        </p>
+      ))}
       {clusters.length > 0 && <Shares clusters={clusters} pods={pods.length} />}
       {whole !== undefined && <WholePlan {...builtInWords(whole)} />}
       {object !== undefined && <WholePlan {...objectWords(object)} />}
       <Pending of={waitingPods(pods)} fate="would wait" heading="h3" />
     </article>
-  );
-}
-
-/** Returns what a plan does not know. */
-function asidesOf({ guesses, notChecked, hidden }: Plan): string[] {
-  return [
-    ...guesses.map(({ cluster, message }) => `A guess for ${cluster}: ${message}`),
-    ...notChecked.map((message) => `Not checked: ${message}`),
-    ...(hidden === undefined ? [] : [hidden]),
-  ];
-}
-
-function Asides({ of }: { of: readonly string[] }): JSX.Element {
-  return (
-    <>
-      {of.map((line) => (
-        <p class="muted" key={line}>
-          {line}
-        </p>
-      ))}
-    </>
   );
 }
 
