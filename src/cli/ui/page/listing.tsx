@@ -4,7 +4,7 @@ import type { Commands } from "./commands.ts";
 import { capital } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { Head } from "./head.tsx";
-import { Choice } from "./parts.tsx";
+import { Choice, NothingDelegated } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, ordered, Rows } from "./rows.tsx";
 
@@ -38,10 +38,11 @@ export function Listing<Row>(props: {
   readonly none: string;
   /** Stands between the head and the rows. */
   readonly notes?: ComponentChildren;
-  /** Stands in place of all rows. */
-  readonly empty?: ComponentChildren;
+  /** The first steps where there are no rows at all. */
+  readonly nothing?: { readonly title: string; readonly steps: string };
 }): JSX.Element {
-  const { route, title, about, commands, rows, keyOf, columns, filters, textOf, minWidth, none, notes, empty } = props;
+  const { route, title, about, commands, rows, keyOf, columns, filters, textOf, minWidth, none, notes, nothing } =
+    props;
   const { q = "", sort = props.sort ?? "", ...chosen } = Object.fromEntries(route.query);
   const shown = useMemo(() => {
     const words = wordsOf(q);
@@ -80,7 +81,9 @@ export function Listing<Row>(props: {
         </div>
       </Head>
       {notes}
-      {empty ?? (
+      {nothing !== undefined && rows.length === 0 ? (
+        <NothingDelegated {...nothing} />
+      ) : (
         <Rows
           label={title}
           columns={columns}

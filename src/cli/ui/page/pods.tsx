@@ -7,7 +7,7 @@ import { counted } from "./format.ts";
 import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { Listing } from "./listing.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, NothingDelegated, Status, useNow } from "./parts.tsx";
+import { Awaited, Status, useNow } from "./parts.tsx";
 import type { Route } from "./route.ts";
 import type { Column } from "./rows.tsx";
 import { whyOf } from "./summary.ts";
@@ -108,14 +108,10 @@ export function Pods({ route }: { route: Route }): JSX.Element {
       }
       sort="-Age"
       none="No pod is like this."
-      empty={
-        isComplete && pods.size === 0 ? (
-          <NothingDelegated
-            title="No pod is delegated"
-            steps="Opt a namespace in, and say which of its pods go to members:"
-          />
-        ) : undefined
-      }
+      nothing={{
+        title: "No pod is delegated",
+        steps: "Opt a namespace in, and say which of its pods go to members:",
+      }}
     />
   );
 }

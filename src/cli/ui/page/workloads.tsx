@@ -7,7 +7,7 @@ import { whyLost } from "./freshness.ts";
 import { NameLink, NamespaceLink } from "./links.tsx";
 import { Listing } from "./listing.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, NothingDelegated, useReading } from "./parts.tsx";
+import { Awaited, useReading } from "./parts.tsx";
 import type { Route } from "./route.ts";
 import type { Column } from "./rows.tsx";
 import { byKey, jobWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
@@ -104,14 +104,10 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
           ))}
         </>
       }
-      empty={
-        isComplete && all.length === 0 ? (
-          <NothingDelegated
-            title="No workload has delegated pods"
-            steps="Pods without a workload are under Pods. Opt a namespace in, and say which workloads go to members:"
-          />
-        ) : undefined
-      }
+      nothing={{
+        title: "No workload has delegated pods",
+        steps: "Pods without a workload are under Pods. Opt a namespace in, and say which workloads go to members:",
+      }}
     />
   );
 }
