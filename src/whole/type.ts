@@ -35,8 +35,6 @@ export interface WholeType<T extends KubeObject = KubeObject> {
   /** Formats in a few words how far an object is. */
   progressOf(object: T): string;
   partsOf(object: Stored<T>): readonly MemberPart[];
-  /** Returns the fields beside metadata that `partsOf` reads: others may be secret or large. */
-  fieldsOfParts(object: T): Omit<T, "metadata">;
   workOf(object: Stored<T>): WholeWork;
   /** Returns what a member that has the object has of it. */
   inMember(object: Stored<T>): WholeInMember;

@@ -13,7 +13,7 @@ export interface ComparedLine {
 export interface CompareOptions {
   /** Ends the comparison. */
   readonly signal: AbortSignal;
-  /** Hides the values of these top-level fields, which is where Secrets have them. */
+  /** Hides the values of the fields with these paths, such as `data`. */
   readonly hidden?: ReadonlySet<string>;
 }
 
@@ -36,106 +36,89 @@ export async function compareObjects(
   right: JsonObject | undefined,
   { signal, hidden = new Set() }: CompareOptions,
 ): Promise<ComparedLine[]> {
-  const budget = new Budget();
   const slice = new TimeSlice(signal);
-  const context = { hidden, isHidden: false, depth: 0, budget };
-  const steps = linesOfFields(left, right, { indent: "", path: "", context });
-  let step = steps.next();
-  for (; step.done !== true; step = steps.next()) if (slice.due) await slice.next();
-  const lines = step.value;
-  if (!budget.isSpent) return lines;
-  const rest = { ...(left === undefined ? {} : { left: REST }), ...(right === undefined ? {} : { right: REST }) };
-  return [...lines, { path: "", ...rest, differs: true }];
-}
-
-/** The lines and characters that a comparison may still have. */
-class Budget {
-  isSpent = false;
-  #lines = MOST_LINES;
-  #characters = MOST_CHARACTERS;
-
-  /** Returns the line, or nothing when there is no more room. */
-  take(line: ComparedLine): ComparedLine[] {
-    const { path, left = "", right = "" } = line;
-    this.#lines -= 1;
-    this.#characters -= path.length + left.length + right.length;
-    this.isSpent ||= this.#lines < 0 || this.#characters < 0;
-    return this.isSpent ? [] : [line];
-  }
-}
-
-/** A comparison that pauses after each value. */
-type Steps = Generator<undefined, ComparedLine[]>;
-
-interface Context {
-  readonly hidden: ReadonlySet<string>;
-  readonly isHidden: boolean;
-  readonly depth: number;
-  readonly budget: Budget;
-}
-
-function* linesOfFields(
-  left: JsonObject | undefined,
-  right: JsonObject | undefined,
-  { indent, path, context }: Omit<Place, "label">,
-): Steps {
   const lines: ComparedLine[] = [];
-  for (const name of merged(fieldsOf(left), fieldsOf(right))) {
-    if (context.budget.isSpent) break;
-    const of = yield* linesOfValue(left?.[name], right?.[name], {
-      label: `${nameText(name)}:`,
-      indent,
-      path: path === "" ? cut(name) : `${path}.${cut(name)}`,
-      context: { ...context, isHidden: context.isHidden || (path === "" && context.hidden.has(name)) },
-    });
-    for (const line of of) lines.push(line);
+  let characters = 0;
+  for (const line of linesOfFields(left, right, { indent: "", path: "", depth: 0, hidden, isHidden: false })) {
+    characters += line.path.length + (line.left?.length ?? 0) + (line.right?.length ?? 0);
+    if (lines.length === MOST_LINES || characters > MOST_CHARACTERS) {
+      return [...lines, { path: "", ...sides(left, right, () => REST), differs: true }];
+    }
+    lines.push(line);
+    if (slice.due) await slice.next();
   }
   return lines;
 }
+
+/** Lines are made as they are asked for, and no more of them. */
+type Lines = Generator<ComparedLine, void>;
 
 interface Place {
   /** `spec:`, or nothing for an item of a list. */
   readonly label: string;
   readonly indent: string;
   readonly path: string;
-  readonly context: Context;
+  readonly depth: number;
+  /** Paths of fields whose values are hidden. */
+  readonly hidden: ReadonlySet<string>;
+  readonly isHidden: boolean;
 }
 
-function* linesOfValue(left: unknown, right: unknown, place: Place): Steps {
-  yield;
-  const { label, indent, path } = place;
-  const context = { ...place.context, depth: place.context.depth + 1 };
-  const { budget } = context;
+function* linesOfFields(
+  left: JsonObject | undefined,
+  right: JsonObject | undefined,
+  { path, depth, ...place }: Omit<Place, "label">,
+): Lines {
+  for (const name of merged(fieldsOf(left), fieldsOf(right))) {
+    const own = path === "" ? cut(name) : `${path}.${cut(name)}`;
+    yield* linesOfValue(left?.[name], right?.[name], {
+      ...place,
+      label: `${nameText(name)}:`,
+      path: own,
+      depth: depth + 1,
+      isHidden: place.isHidden || place.hidden.has(own),
+    });
+  }
+}
+
+function* linesOfValue(left: unknown, right: unknown, place: Place): Lines {
+  const { label, indent, path, depth, isHidden } = place;
   const kinds = [left, right].flatMap((value) => (value === undefined ? [] : kindOf(value)));
-  const [kind] = context.depth < DEEPEST ? kinds : [];
-  if (kind !== undefined && kinds.some((other) => other !== kind)) {
-    const lines = yield* linesOfValue(left, undefined, place);
-    return lines.concat(yield* linesOfValue(undefined, right, place));
+  const [kind = "line"] = depth < DEEPEST ? kinds : [];
+  if (kinds.some((other) => depth < DEEPEST && other !== kind)) {
+    yield* linesOfValue(left, undefined, place);
+    yield* linesOfValue(undefined, right, place);
+    return;
+  }
+  if (kind === "line") {
+    const shown = isHidden ? hiddenText : valueText;
+    const text = (value: unknown): string => `${indent}${label === "" ? " " : label} ${shown(value)}`;
+    const [one, other] = [jsonOf(left), jsonOf(right)];
+    yield { path, ...sides(left, right, text), differs: one === undefined || one !== other };
+    return;
+  }
+  if (label !== "") {
+    const text = `${indent}${label}`;
+    yield { path, ...sides(left, right, () => text), differs: (left === undefined) !== (right === undefined) };
   }
   if (kind === "fields") {
-    const first = label === "" ? [] : budget.take(head(left, right, place));
-    const within = { indent: `${indent}  `, path, context };
-    return first.concat(yield* linesOfFields(recordOf(left), recordOf(right), within));
+    yield* linesOfFields(recordOf(left), recordOf(right), { ...place, indent: `${indent}  ` });
+    return;
   }
-  if (kind === "list") {
-    const lines = label === "" ? [] : budget.take(head(left, right, place));
-    // An item that is a list itself begins behind the dash of its place.
-    const own = label === "" ? `${indent}  ` : indent;
-    for (const { id, left: one, right: other } of pairsOf(listOf(left), listOf(right))) {
-      if (budget.isSpent) break;
-      const item = yield* linesOfValue(one, other, { label: "", indent: own, path: `${path}[${cut(id)}]`, context });
-      for (const line of dashed(item, own)) lines.push(line);
-    }
-    return lines;
+  // An item that is a list itself begins behind the dash of its place.
+  const own = label === "" ? `${indent}  ` : indent;
+  for (const [id, one, other] of pairsOf(listOf(left), listOf(right))) {
+    const item = { ...place, label: "", indent: own, path: `${path}[${cut(id)}]`, depth: depth + 1 };
+    yield* dashed(linesOfValue(one, other, item), own);
   }
-  const text = (value: unknown): string =>
-    `${indent}${label === "" ? "  " : `${label} `}${context.isHidden ? hiddenText(value) : valueText(value)}`;
-  return budget.take({
-    path,
+}
+
+/** Returns the text of each side that has a value. */
+function sides(left: unknown, right: unknown, text: (value: unknown) => string): Pick<ComparedLine, "left" | "right"> {
+  return {
     ...(left === undefined ? {} : { left: text(left) }),
     ...(right === undefined ? {} : { right: text(right) }),
-    differs: !isSame(left, right),
-  });
+  };
 }
 
 /** Returns how a value is written: its fields or items on lines of their own, or on the line of its label. */
@@ -144,48 +127,28 @@ function kindOf(value: unknown): "fields" | "list" | "line" {
   return isJsonObject(value) && Object.keys(value).length > 0 ? "fields" : "line";
 }
 
-function head(left: unknown, right: unknown, { label, indent, path }: Place): ComparedLine {
-  const text = `${indent}${label}`;
-  return {
-    path,
-    ...(left === undefined ? {} : { left: text }),
-    ...(right === undefined ? {} : { right: text }),
-    differs: (left === undefined) !== (right === undefined),
-  };
-}
-
 /** Writes the dash of a list's item into its first line on each side. */
-function dashed(lines: readonly ComparedLine[], indent: string): ComparedLine[] {
-  const firstLeft = lines.findIndex(({ left }) => left !== undefined);
-  const firstRight = lines.findIndex(({ right }) => right !== undefined);
+function* dashed(lines: Lines, indent: string): Lines {
   const dash = (text: string): string => `${indent}- ${text.slice(indent.length + 2)}`;
-  return lines.map((line, index) => ({
-    ...line,
-    ...(index === firstLeft && line.left !== undefined ? { left: dash(line.left) } : {}),
-    ...(index === firstRight && line.right !== undefined ? { right: dash(line.right) } : {}),
-  }));
-}
-
-interface Pair {
-  readonly id: string;
-  readonly left: unknown;
-  readonly right: unknown;
-}
-
-function pairsOf(left: readonly unknown[], right: readonly unknown[]): Pair[] {
-  const key = ITEM_KEYS.find((field) => isKey(left, field) && isKey(right, field));
-  if (key === undefined) {
-    const length = Math.max(left.length, right.length);
-    return Array.from({ length }, (_, index) => ({ id: String(index), left: left[index], right: right[index] }));
+  let [isLeftDue, isRightDue] = [true, true];
+  for (const { left, right, ...line } of lines) {
+    yield {
+      ...line,
+      ...(left === undefined ? {} : { left: isLeftDue ? dash(left) : left }),
+      ...(right === undefined ? {} : { right: isRightDue ? dash(right) : right }),
+    };
+    isLeftDue &&= left === undefined;
+    isRightDue &&= right === undefined;
   }
-  const byKey = (items: readonly unknown[]): Map<string, unknown> =>
-    new Map(items.map((item) => [String(recordOf(item)?.[key]), item]));
-  const [lefts, rights] = [byKey(left), byKey(right)];
-  return merged(enough([...lefts.keys()]), enough([...rights.keys()])).map((id) => ({
-    id,
-    left: lefts.get(id),
-    right: rights.get(id),
-  }));
+}
+
+/** Pairs the items of two lists by their keys, else by their places. */
+function pairsOf(left: readonly unknown[], right: readonly unknown[]): (readonly [id: string, unknown, unknown])[] {
+  const key = ITEM_KEYS.find((field) => isKey(left, field) && isKey(right, field));
+  const byId = (items: readonly unknown[]): Map<string, unknown> =>
+    new Map(items.map((item, index) => [String(key === undefined ? index : recordOf(item)?.[key]), item]));
+  const [lefts, rights] = [byId(left), byId(right)];
+  return merged([...lefts.keys()], [...rights.keys()]).map((id) => [id, lefts.get(id), rights.get(id)]);
 }
 
 function isKey(items: readonly unknown[], field: string): boolean {
@@ -206,13 +169,12 @@ function merged(left: readonly string[], right: readonly string[]): string[] {
   return [...followers].flatMap(([name, after]) => (name === undefined ? after : [name, ...after]));
 }
 
-function fieldsOf(object: JsonObject | undefined): readonly string[] {
-  return enough(Object.keys(object ?? {}).filter((name) => object?.[name] !== undefined));
-}
+// Of fields and items no more are looked at than there may be lines; the next one ends the comparison.
+const ENOUGH = MOST_LINES + 1;
 
-/** Returns as many names as there may be lines; the next one spends the budget. */
-function enough(names: readonly string[]): readonly string[] {
-  return names.slice(0, MOST_LINES + 1);
+function fieldsOf(object: JsonObject = {}): string[] {
+  const names = Object.keys(object).slice(0, ENOUGH);
+  return names.filter((name) => object[name] !== undefined);
 }
 
 function recordOf(value: unknown): JsonObject | undefined {
@@ -220,7 +182,7 @@ function recordOf(value: unknown): JsonObject | undefined {
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
+  return Array.isArray(value) ? value.slice(0, ENOUGH) : [];
 }
 
 function nameText(name: string): string {
@@ -228,7 +190,7 @@ function nameText(name: string): string {
 }
 
 function valueText(value: unknown): string {
-  if (typeof value !== "string") return cut(jsonOf(value));
+  if (typeof value !== "string") return cut(jsonOf(value) ?? "(too deep to show)");
   if (value.includes("\n") || value.length > LONGEST_VALUE) return cut(JSON.stringify(value), value.length);
   return cut(stringify(value, { lineWidth: 0 }).trimEnd(), value.length);
 }
@@ -237,20 +199,12 @@ function cut(text: string, length: number = text.length): string {
   return text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE)}… (${length} characters)`;
 }
 
-function isSame(left: unknown, right: unknown): boolean {
+/** Returns a value as JSON. Undefined without one, or if it has some thousand levels, which exceed the stack. */
+function jsonOf(value: unknown): string | undefined {
   try {
-    return JSON.stringify(left) === JSON.stringify(right);
+    return JSON.stringify(value);
   } catch {
-    return false;
-  }
-}
-
-function jsonOf(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? "";
-  } catch {
-    // Values of some thousand levels exceed the stack.
-    return "(too deep to show)";
+    return undefined;
   }
 }
 

@@ -1,6 +1,6 @@
+import { defined } from "../../api/defined.ts";
 import { DELEGATE_ANNOTATION } from "../../api/keys.ts";
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
@@ -8,14 +8,11 @@ import { isFinished } from "../../whole/jobs/kind.ts";
 import { endOf } from "../../whole/jobs/progress.ts";
 import { doneText } from "../../whole/jobs/state.ts";
 import type { JobRow } from "./model.ts";
+import type { Viewer } from "./viewer.ts";
 
 /** Reads the Jobs that have finished, and all CronJobs with their last run. Rejects with KubeError. */
-export async function readJobRows(
-  host: ClusterClient,
-  namespace: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly JobRow[]> {
-  const options = { dropManagedFields: true, signal, ...(namespace === undefined ? {} : { namespace }) };
+export async function readJobRows({ host, only, signal }: Viewer): Promise<readonly JobRow[]> {
+  const options = { dropManagedFields: true, signal, ...defined({ namespace: only }) };
   const [ofJobs, ofCronJobs] = await Promise.all([listAll(host, jobs, options), listAll(host, cronJobs, options)]);
   return jobRows(ofJobs, ofCronJobs);
 }

@@ -12,20 +12,19 @@ import type { MemberNode, MemberPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Reads a member for its view. Rejects with `Failure` when there is no such member, else with KubeError. */
-export async function readMemberPage(viewer: Viewer, name: string, signal: AbortSignal): Promise<MemberPageView> {
-  const { host, namespace } = viewer;
+export async function readMemberPage(viewer: Viewer, name: string): Promise<MemberPageView> {
+  const { host, namespace, signal } = viewer;
   const { nodes: _, ...detail } = await asViewer(readMemberDetail(host, { name, namespace }, signal));
-  return { ...detail, ...(await nodesOf(viewer, name, signal)) };
+  return { ...detail, ...(await nodesOf(viewer, name)) };
 }
 
 /** Reads the nodes of a member and what its pods request of them, with the user's own rights. */
 async function nodesOf(
-  viewer: Viewer,
+  { members, signal }: Viewer,
   name: string,
-  signal: AbortSignal,
 ): Promise<Pick<MemberPageView, "nodes" | "nodesNotRead">> {
   try {
-    const client = await viewer.members.client(name);
+    const client = await members.client(name);
     const found = await listAll(client, nodes, { dropManagedFields: true, signal });
     const used = new Map<string, { readonly requests: Record<string, number>; pods: number }>();
     for await (const page of listPages(client, pods, { dropManagedFields: true, signal })) {

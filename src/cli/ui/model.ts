@@ -5,7 +5,7 @@ import type { Journey } from "../explain/pod.ts";
 import type { QueueStatus } from "../explain/queues.ts";
 import type { ComparedLine } from "./compare.ts";
 
-/** The data of the page: what the server sends, as the page reads it. No code, so that the page may import it. */
+/** The data of the page: what the server sends, as the page reads it. No functions, so that the page may import it. */
 
 /** A resource of a member, in cores, bytes or pieces. */
 export interface ResourceUse {
@@ -63,6 +63,16 @@ export interface WholeRow {
   readonly isEnding: boolean;
   readonly members: readonly MemberPart[];
 }
+
+/** The colours of members that do not have a whole object as it should be, by state. */
+export const TONES: Readonly<Record<string, MemberPart["tone"]>> = {
+  Refused: "failed",
+  Contested: "failed",
+  NotReachable: "failed",
+  Waiting: "waiting",
+  Leaving: "ending",
+  Excluded: "succeeded",
+};
 
 export interface WholeRows {
   readonly rows: readonly WholeRow[];

@@ -5,21 +5,9 @@ import { z } from "zod";
 import type { Pod } from "../../api/kubernetes.ts";
 import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
-import type { ServiceStatus } from "../explain/service.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
-import type { Plan } from "../plan/outcome.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
-import type {
-  ComparedView,
-  ContainerView,
-  JobRow,
-  MemberPageView,
-  NamedService,
-  PodPageView,
-  QueuesView,
-  ServiceRow,
-  WarningRow,
-} from "./model.ts";
+import type { ContainerView, PodPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The parts of a request's handling that its routes need. */
@@ -57,49 +45,21 @@ const MOST_MANIFEST_BYTES = 2 ** 21;
 export function addReads({ server, viewerOf, streamTo }: Routes): void {
   const read = (path: string, answer: (viewer: Viewer, params: unknown) => Promise<object>): void =>
     void server.get(`/api/${path}`, (request) => answer(viewerOf(request), request.params));
-  read("pods/:namespace/:name", async ({ host, members, signal }, params): Promise<PodPageView> => {
-    const { readJourney } = await import("../explain/read-pod.ts");
-    const open = (name: string): ReturnType<typeof members.client> => members.client(name);
-    const { pod, journey } = await readJourney(host, ref.parse(params), { open, signal });
-    const [defaultContainer] = chosenContainers(pod, { all: false });
-    return { journey, containers: containersOf(pod), defaultContainer };
-  });
-  read("pods/:namespace/:name/delegate", async (viewer, params): Promise<ComparedView> => {
-    const { compareDelegate } = await import("./compared.ts");
-    return compareDelegate(viewer, ref.parse(params), viewer.signal);
-  });
-  server.get("/api/pods/:namespace/:name/log", (request, reply) => {
-    const viewer = viewerOf(request);
-    const target = ref.parse(request.params);
-    return sendLog(viewer, target, logQuery.parse(request.query), { reply, stream: () => streamTo(request, reply) });
-  });
-  read("members/:name", async (viewer, params): Promise<MemberPageView> => {
-    const { readMemberPage } = await import("./member-page.ts");
-    return readMemberPage(viewer, member.parse(params).name, viewer.signal);
-  });
-  read("jobs", async ({ host, only, signal }): Promise<readonly JobRow[]> => {
-    const { readJobRows } = await import("./job-rows.ts");
-    return readJobRows(host, only, signal);
-  });
-  read("queues", async (viewer): Promise<QueuesView> => {
-    const { readQueuesView } = await import("./queues-view.ts");
-    return readQueuesView(viewer);
-  });
-  read("warnings", async ({ host, only, signal }): Promise<readonly WarningRow[]> => {
-    const { readWarnings } = await import("./warnings.ts");
-    return readWarnings(host, only, signal);
-  });
-  read("services", async ({ host, only, signal }): Promise<readonly NamedService[]> => {
-    const { readServiceNames } = await import("./service-rows.ts");
-    return readServiceNames(host, only, signal);
-  });
-  read("services/:namespace", async ({ host, signal }, params): Promise<readonly ServiceRow[]> => {
+  read("jobs", async (viewer) => (await import("./job-rows.ts")).readJobRows(viewer));
+  read("queues", async (viewer) => (await import("./queues-view.ts")).readQueuesView(viewer));
+  read("warnings", async (viewer) => (await import("./warnings.ts")).readWarnings(viewer));
+  read("services", async (viewer) => (await import("./service-rows.ts")).readServiceNames(viewer));
+  read("services/:namespace", async (viewer, params) => {
     const { readServiceRows } = await import("./service-rows.ts");
-    return readServiceRows(host, inNamespace.parse(params).namespace, signal);
+    return readServiceRows(viewer, inNamespace.parse(params).namespace);
   });
-  read("services/:namespace/:name", async ({ host, signal }, params): Promise<ServiceStatus> => {
+  read("services/:namespace/:name", async ({ host, signal }, params) => {
     const { readService } = await import("../explain/service.ts");
     return readService(host, ref.parse(params), signal);
+  });
+  read("members/:name", async (viewer, params) => {
+    const { readMemberPage } = await import("./member-page.ts");
+    return readMemberPage(viewer, member.parse(params).name);
   });
   read("workloads/:kind/:namespace/:name", async ({ host, signal }, params) => {
     const { readWorkload } = await import("../explain/read-workload.ts");
@@ -110,12 +70,28 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
     const { readWholeObject } = await import("../explain/whole-object.ts");
     return readWholeObject(host, { word, namespace, name }, signal);
   });
-  read("objects/:type/:namespace/:name/in/:member", async (viewer, params): Promise<ComparedView> => {
+  read("objects/:type/:namespace/:name/in/:member", async (viewer, params) => {
     const { compareObject } = await import("./compared.ts");
-    return compareObject(viewer, copy.parse(params), viewer.signal);
+    return compareObject(viewer, copy.parse(params));
+  });
+  read("pods/:namespace/:name", async ({ host, members, signal }, params): Promise<PodPageView> => {
+    const { readJourney } = await import("../explain/read-pod.ts");
+    const open = (name: string): ReturnType<typeof members.client> => members.client(name);
+    const { pod, journey } = await readJourney(host, ref.parse(params), { open, signal });
+    const [defaultContainer] = chosenContainers(pod, { all: false });
+    return { journey, containers: containersOf(pod), defaultContainer };
+  });
+  read("pods/:namespace/:name/delegate", async (viewer, params) => {
+    const { compareDelegate } = await import("./compared.ts");
+    return compareDelegate(viewer, ref.parse(params));
+  });
+  server.get("/api/pods/:namespace/:name/log", (request, reply) => {
+    const viewer = viewerOf(request);
+    const target = ref.parse(request.params);
+    return sendLog(viewer, target, logQuery.parse(request.query), { reply, stream: () => streamTo(request, reply) });
   });
   server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
-  server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
+  server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request) => {
     const { host, namespace, signal } = viewerOf(request);
     const { checkHasWork, readPlan } = await import("../plan/plan.ts");
     const { parseDocuments } = await import("../shared/documents.ts");
@@ -128,17 +104,15 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
 function containersOf(pod: Pod): ContainerView[] {
   const { initContainers = [], ephemeralContainers = [] } = pod.spec ?? {};
   const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
-  const isOf = (name: string, list: readonly { readonly name: string }[]): boolean =>
-    list.some((each) => each.name === name);
   return containerNames(pod).map((name) => {
+    const isIt = (each: { readonly name: string }): boolean => each.name === name;
     const log = logStateOf(pod, name);
-    const status = [...initContainerStatuses, ...containerStatuses].find((each) => each.name === name);
     return {
       name,
-      kind: isOf(name, initContainers) ? "init" : isOf(name, ephemeralContainers) ? "debug" : "container",
+      kind: initContainers.some(isIt) ? "init" : ephemeralContainers.some(isIt) ? "debug" : "container",
       log,
       why: log === "none" || log === "never" ? whyNoLog(pod, name) : undefined,
-      restarts: status?.restartCount ?? 0,
+      restarts: [...initContainerStatuses, ...containerStatuses].find(isIt)?.restartCount ?? 0,
     };
   });
 }

@@ -10,25 +10,26 @@ import { problemOf } from "../explain/trouble.ts";
 import { whyWithoutMember } from "../explain/waiting.ts";
 import type { MemberRow, PodRow, ResourceUse } from "./model.ts";
 
-/** Returns a proxy's row of the table. */
-export function podRow(pod: Stored<Pod>): PodRow {
+/** Returns a proxy's row of the table. `shared`: returns one copy of equal texts. */
+export function podRow(pod: Stored<Pod>, shared: (text: string) => string = (text) => text): PodRow {
   const { uid, namespace = "", name, creationTimestamp = "", annotations = {} } = pod.metadata;
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
   const containers = pod.spec?.containers ?? [];
   const status = kubectlStatus(pod);
+  const optional = (text: string | undefined): string | undefined => (text === undefined ? undefined : shared(text));
   return {
     uid,
-    namespace,
+    namespace: shared(namespace),
     name,
-    status,
+    status: shared(status),
     state: stateOf(pod, status),
-    ready: `${containerStatuses.filter(({ ready }) => ready).length}/${containers.length}`,
+    ready: shared(`${containerStatuses.filter(({ ready }) => ready).length}/${containers.length}`),
     restarts: [...initContainerStatuses, ...containerStatuses].reduce((sum, { restartCount }) => sum + restartCount, 0),
-    member: memberOf(pod),
-    node: annotations[MEMBER_NODE_ANNOTATION],
-    workload: workloadOf(pod),
-    created: creationTimestamp,
-    why: whyOf(pod),
+    member: optional(memberOf(pod)),
+    node: optional(annotations[MEMBER_NODE_ANNOTATION]),
+    workload: optional(workloadOf(pod)),
+    created: shared(creationTimestamp),
+    why: optional(whyWithoutMember(pod)?.message ?? problemOf(pod)),
   };
 }
 
@@ -45,20 +46,13 @@ function stateOf(pod: Stored<Pod>, status: string): PodRow["state"] {
 // Reasons of containers that do not start by themselves.
 const FAILING = /BackOff|Err|Error|Invalid|OOMKilled|ContainerCannotRun/;
 
-function whyOf(pod: Stored<Pod>): string | undefined {
-  return whyWithoutMember(pod)?.message ?? problemOf(pod);
-}
-
 /** Returns the workload that authors know: a Deployment for the pods of its ReplicaSets. */
 function workloadOf(pod: Stored<Pod>): string | undefined {
   const owner = controllerOf(pod);
   if (owner === undefined) return undefined;
-  const hash = pod.metadata.labels?.["pod-template-hash"];
-  const suffix = `-${hash}`;
-  if (owner.kind === "ReplicaSet" && hash !== undefined && owner.name.endsWith(suffix)) {
-    return `Deployment/${owner.name.slice(0, -suffix.length)}`;
-  }
-  return `${owner.kind}/${owner.name}`;
+  const suffix = `-${pod.metadata.labels?.["pod-template-hash"]}`;
+  const isOfDeployment = owner.kind === "ReplicaSet" && owner.name.endsWith(suffix);
+  return isOfDeployment ? `Deployment/${owner.name.slice(0, -suffix.length)}` : `${owner.kind}/${owner.name}`;
 }
 
 /** Returns the members' rows, in the order of their names. */

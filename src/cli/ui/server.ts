@@ -116,8 +116,8 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     }
     return undefined;
   });
-  // The page sends manifests and tokens alone.
-  server.removeAllContentTypeParsers();
+  // What pages of other origins may send without asking first. JSON they may not.
+  server.removeContentTypeParser("text/plain");
   server.setErrorHandler((error, _request, reply) => {
     const { status, message } = problemOf(error);
     return reply.code(status).send({ message });
@@ -128,7 +128,7 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
   }
   const viewerOf = ({ raw }: FastifyRequest): Viewer => {
     const viewer = viewers.get(raw);
-    if (viewer === undefined) throw new NotSignedIn();
+    if (viewer === undefined) throw Object.assign(new Error("sign in first"), { statusCode: 401 });
     return viewer;
   };
   const streamTo = (request: FastifyRequest, reply: FastifyReply): ServerResponse => {
@@ -164,19 +164,7 @@ function addSignIn(
   gate: PageGate,
   pageRequest: (request: FastifyRequest) => PageRequest,
 ): void {
-  // Pages of other origins cannot send this type without asking first.
-  server.addContentTypeParser(
-    "application/json",
-    { parseAs: "string", bodyLimit: 2 * LONGEST_TOKEN },
-    (_, body, done) => {
-      try {
-        done(null, JSON.parse(String(body)));
-      } catch {
-        done(Object.assign(new Error("the body is no JSON"), { statusCode: 400 }));
-      }
-    },
-  );
-  server.post(SESSION_ROUTE, async (request, reply) => {
+  server.post(SESSION_ROUTE, { bodyLimit: 2 * LONGEST_TOKEN }, async (request, reply) => {
     if (gate.signIn === undefined) return reply.code(404).send({ message: "tokens are not taken here" });
     const admission = await gate.signIn(givenToken.parse(request.body), pageRequest(request));
     if (admission.kind === "refused") return reply.code(admission.status).send({ message: admission.message });
@@ -188,10 +176,7 @@ function addSignIn(
   });
 }
 
-class NotSignedIn extends Error {}
-
 function problemOf(error: unknown): { readonly status: number; readonly message: string } {
-  if (error instanceof NotSignedIn) return { status: 401, message: "sign in first" };
   if (error instanceof z.ZodError) return { status: 400, message: z.prettifyError(error) };
   if (error instanceof Failure) {
     const message = error.remedy === undefined ? error.message : `${error.message}; ${error.remedy}`;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isKubeError } from "../../kube/errors.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import { type Clock, every, type Timer } from "../../runtime/clock.ts";
 import { networkOf } from "../../runtime/strangers.ts";
 import {
   type Admission,
@@ -64,10 +64,14 @@ export class TokenSignIn implements PageGate {
   /** Addresses that sign in, once for each token. */
   readonly #signingIn: string[] = [];
   readonly #rate = new SignInRate();
-  #timer: Timer | undefined;
+  readonly #timer: Timer;
 
   constructor(options: TokenSignInOptions) {
     this.#options = options;
+    this.#timer = every(options.clock, CHECK_SESSIONS_MS, () => {
+      for (const [id, session] of this.#sessions) void this.#check(id, session);
+      return true;
+    });
   }
 
   admit({ route, headers }: PageRequest): Admission {
@@ -114,7 +118,6 @@ export class TokenSignIn implements PageGate {
       const id = randomBytes(32).toString("base64url");
       const now = clock.now();
       this.#sessions.set(digestOf(id), { user, endsAt: now + LONGEST_SESSION_MS, lastUsed: now });
-      this.#schedule();
       return { kind: "signIn", cookie: `${cookieName(headers)}=${id}; ${ATTRIBUTES}` };
     } catch (error) {
       if (isKubeError(error, "Unauthorized")) return refused(401, "the API server does not accept this token");
@@ -131,7 +134,7 @@ export class TokenSignIn implements PageGate {
   }
 
   async close(): Promise<void> {
-    this.#timer?.cancel();
+    this.#timer.cancel();
     const users = [...this.#sessions.values()].map(({ user }) => user.close());
     this.#sessions.clear();
     await Promise.all(users);
@@ -150,28 +153,14 @@ export class TokenSignIn implements PageGate {
     void session?.user.close();
   }
 
-  #schedule(): void {
-    this.#timer ??= this.#options.clock.after(CHECK_SESSIONS_MS, () => {
-      this.#timer = undefined;
-      void this.#endOld();
-    });
-  }
-
-  /** Ends sessions that are old or unused, or whose tokens expired. */
-  async #endOld(): Promise<void> {
+  /** Ends a session that is old or unused, or whose token expired. */
+  async #check(id: string, { user, endsAt, lastUsed }: Session): Promise<void> {
     const now = this.#options.clock.now();
-    await Promise.all(
-      [...this.#sessions].map(async ([id, { user, endsAt, lastUsed }]) => {
-        const isIdle = user.viewer.view.users === 0 && now - lastUsed > LONGEST_IDLE_MS;
-        if (isIdle || now > endsAt) return this.#end(id);
-        try {
-          await user.check();
-        } catch (error) {
-          if (isKubeError(error, "Unauthorized")) this.#end(id);
-        }
-      }),
-    );
-    if (this.#sessions.size > 0) this.#schedule();
+    const isIdle = user.viewer.view.users === 0 && now - lastUsed > LONGEST_IDLE_MS;
+    if (isIdle || now > endsAt) return this.#end(id);
+    await user.check().catch((error: unknown) => {
+      if (isKubeError(error, "Unauthorized")) this.#end(id);
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { clusterProxyPath } from "../../api/access.ts";
 import { defined } from "../../api/defined.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -24,36 +25,30 @@ const review = z.looseObject({
  * the one in which the user's rights end. Rejects with KubeError.
  */
 export async function openTokenUser(
-  {
-    server,
-    certificateAuthority,
-    skipsTlsVerify,
-    tlsServerName,
-    proxyUrl,
-    environmentProxyUrl,
-    clusterName = "host",
-    namespace,
-  }: Connection,
+  connection: Connection,
   token: string,
   { only: asked }: { readonly only: string | undefined },
 ): Promise<TokenUser> {
+  const { server, tlsServerName, proxyUrl, environmentProxyUrl, clusterName = "host", namespace } = connection;
   const ended = new AbortController();
   const { signal } = ended;
-  const identity = {
-    authorization: `Bearer ${token}`,
-    ...(certificateAuthority === undefined ? {} : { ca: certificateAuthority }),
+  const clients: ClusterClient[] = [];
+  const identity = { authorization: `Bearer ${token}`, ...defined({ ca: connection.certificateAuthority }) };
+  const open = (cluster: string, path: string): ClusterClient => {
+    const credentials: ClusterCredentials = {
+      server: server + path,
+      source: "the user's token",
+      insecureSkipTlsVerify: connection.skipsTlsVerify,
+      ...defined({ tlsServerName, proxyUrl, environmentProxyUrl }),
+      identity: () => identity,
+      refresh: () => {},
+    };
+    // Behind the host's own path are members.
+    const client = createClusterClient({ cluster, credentials, userAgent: "legation-ui", untrusted: path !== "" });
+    clients.push(client);
+    return client;
   };
-  const credentials: ClusterCredentials = {
-    server,
-    source: "the user's token",
-    insecureSkipTlsVerify: skipsTlsVerify,
-    ...defined({ tlsServerName, proxyUrl, environmentProxyUrl }),
-    identity: () => identity,
-    refresh: () => {},
-  };
-  const userAgent = "legation-ui";
-  const host = createClusterClient({ cluster: "host", credentials, userAgent });
-  const clients = [host];
+  const host = open("host", "");
   const whoAmI = async (): Promise<string> => {
     const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     const answer = await host.raw({ method: "POST", path, body: REVIEW, signal });
@@ -61,31 +56,14 @@ export async function openTokenUser(
   };
   try {
     const user = await whoAmI();
-    const throughHost = async (name: string) => {
-      const through = { ...credentials, server: server + clusterProxyPath(name) };
-      const client = createClusterClient({ cluster: name, credentials: through, userAgent, untrusted: true });
-      clients.push(client);
-      return client;
-    };
-    const own = accountNamespace(user);
-    const confined =
-      asked === undefined
-        ? await confinedTo(host, [...(own === undefined ? [] : [own]), namespace], signal)
-        : undefined;
-    const only = asked ?? confined;
-    const isConfined = confined !== undefined;
+    const namespaces = [accountNamespace(user), namespace].flatMap((name) => name ?? []);
+    const only = asked ?? (await confinedTo(host, namespaces, signal));
+    const isConfined = asked === undefined && only !== undefined;
     const view = new ViewInUse(() => new LiveView({ host, namespace: only, isConfined, clock: realClock }), realClock);
+    const throughHost = async (name: string): Promise<ClusterClient> => open(name, clusterProxyPath(name));
+    const members = new MemberClients(memberOpener({ host, signal, throughHost }));
     return {
-      viewer: {
-        host,
-        hostName: clusterName,
-        namespace: only ?? namespace,
-        only,
-        user,
-        view,
-        members: new MemberClients(memberOpener({ host, signal, throughHost })),
-        signal,
-      },
+      viewer: { host, hostName: clusterName, namespace: only ?? namespace, only, user, view, members, signal },
       check: async () => void (await whoAmI()),
       close: async () => {
         ended.abort(new Error("signed out"));

@@ -1,22 +1,23 @@
+import { defined } from "../../api/defined.ts";
 import type { KubeEvent } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { listPages } from "../../kube/list.ts";
 import { events } from "../../kube/resources.ts";
 import { lastTimeOf } from "../explain/events.ts";
 import type { WarningRow } from "./model.ts";
+import type { Viewer } from "./viewer.ts";
 
 // Enough to choose from: the page shows those of objects that it knows.
 const MOST_WARNINGS = 500;
 
 /** Reads the host's latest warnings, newest first. Rejects with KubeError. */
-export async function readWarnings(
-  host: ClusterClient,
-  namespace: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly WarningRow[]> {
-  const options = { fieldSelector: "type=Warning", dropManagedFields: true, signal };
+export async function readWarnings({
+  host,
+  only,
+  signal,
+}: Pick<Viewer, "host" | "only" | "signal">): Promise<readonly WarningRow[]> {
+  const options = { fieldSelector: "type=Warning", dropManagedFields: true, signal, ...defined({ namespace: only }) };
   let newest: WarningRow[] = [];
-  for await (const page of listPages(host, events, namespace === undefined ? options : { ...options, namespace })) {
+  for await (const page of listPages(host, events, options)) {
     newest = [...newest, ...page.map(warningRow)].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, MOST_WARNINGS);
   }
   return newest;

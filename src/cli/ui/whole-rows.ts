@@ -1,23 +1,14 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
-import type { MemberPart } from "../../whole/member-part.ts";
 import type { WholeType } from "../../whole/type.ts";
-import type { WholeRow } from "./model.ts";
-
-/** Tones of members that do not have the object as it should be, by state. */
-const TONES: Readonly<Record<string, MemberPart["tone"]>> = {
-  Refused: "failed",
-  Contested: "failed",
-  Leaving: "ending",
-  Waiting: "waiting",
-};
+import { TONES, type WholeRow } from "./model.ts";
 
 /** Returns the row of a whole object, by the members on its record. */
-export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<DelegatedType>): WholeRow {
+export function wholeObjectRow(object: Stored<KubeObject>, type: Stored<DelegatedType>): WholeRow {
   return {
     ...rowOf(object, { type: type.metadata.name, kind: type.spec.kind }),
-    members: (membersOfObject(object) ?? []).map(({ member, state, health, message }) => ({
+    members: (membersOfObject({ metadata: object.metadata }) ?? []).map(({ member, state, health, message }) => ({
       member,
       tone: TONES[state] ?? (health === "False" ? "failed" : "running"),
       state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,

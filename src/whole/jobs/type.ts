@@ -1,5 +1,4 @@
 import type { RequestedPlacement } from "../../api/annotations.ts";
-import { defined } from "../../api/defined.ts";
 import { type JsonObject, valueAt } from "../../api/json.ts";
 import { CLUSTER_ANNOTATION, PREFERENCES_ANNOTATION, SHARES_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import { type Job, objectKey } from "../../api/kubernetes.ts";
@@ -41,10 +40,6 @@ export const JOBS: WholeType<Job> = {
   isFinishedIn: (job, member) => sharesOf(job)?.some((share) => share.member === member && isFinished(share)) ?? false,
   progressOf: progressOfJob,
   partsOf: partsOfJob,
-  fieldsOfParts: ({ spec: { parallelism, completions } = { template: {} }, status }) => ({
-    spec: { template: {}, ...defined({ parallelism, completions }) },
-    ...defined({ status }),
-  }),
   workOf: (job) => {
     const members = membersOfJob(job);
     const { uid, annotations = {} } = job.metadata;

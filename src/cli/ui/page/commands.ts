@@ -6,36 +6,18 @@ export interface Commands {
   readonly legation: string;
 }
 
-export function podCommands(namespace: string, name: string): Commands {
-  return {
-    kubectl: `kubectl -n ${namespace} get pod ${name} -o yaml`,
-    legation: `legation status pod/${name} -n ${namespace}`,
-  };
-}
-
-export function serviceCommands(namespace: string, name: string): Commands {
-  return {
-    kubectl: `kubectl -n ${namespace} get service ${name} -o yaml`,
-    legation: `legation status service/${name} -n ${namespace}`,
-  };
-}
-
-/** `kind`: any kind that owns pods. The command line knows Kubernetes' own, and shows pods of others with their namespace. */
-export function workloadCommands(kind: string, namespace: string, name: string): Commands {
-  const subject = `${kind.toLowerCase()}/${name}`;
-  const isKnown = subjectOf(kind) !== undefined;
-  return {
-    kubectl: `kubectl -n ${namespace} get ${subject} -o yaml`,
-    legation: `legation status ${isKnown ? `${subject} ` : ""}-n ${namespace}`,
-  };
-}
-
-/** `type`: name of the DelegatedType. */
+/** `type`: a resource, or its kind in lower case. */
 export function objectCommands(type: string, namespace: string | undefined, name: string): Commands {
   return {
     kubectl: `kubectl ${namespace === undefined ? "" : `-n ${namespace} `}get ${type} ${name} -o yaml`,
     legation: `legation status ${type}/${name}${namespace === undefined ? "" : ` -n ${namespace}`}`,
   };
+}
+
+/** `kind`: any kind that owns pods. The command line knows Kubernetes' own, and shows pods of others with their namespace. */
+export function workloadCommands(kind: string, namespace: string, name: string): Commands {
+  const commands = objectCommands(kind.toLowerCase(), namespace, name);
+  return subjectOf(kind) === undefined ? { ...commands, legation: `legation status -n ${namespace}` } : commands;
 }
 
 /** A member alone could have the name of a type, so the command says which it is. */
@@ -47,16 +29,10 @@ export function memberCommands(name: string): Commands {
 }
 
 /** All members. */
-export const MEMBERS_COMMANDS: Commands = {
-  kubectl: "kubectl get clusters.legation.dev",
-  legation: "legation status",
-};
+export const MEMBERS_COMMANDS: Commands = { kubectl: "kubectl get clusters.legation.dev", legation: "legation status" };
 
 /** Kueue's queues. */
-export const QUEUES_COMMANDS: Commands = {
-  kubectl: "kubectl get clusterqueues",
-  legation: "legation status",
-};
+export const QUEUES_COMMANDS: Commands = { kubectl: "kubectl get clusterqueues", legation: "legation status" };
 
 /** The pods of one namespace, or of all. */
 export function podsCommands(namespace: string | undefined): Commands {

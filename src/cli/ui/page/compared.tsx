@@ -2,29 +2,23 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ComparedView } from "../model.ts";
 import { counted } from "./format.ts";
+import { Check } from "./parts.tsx";
 
 /** An object of the host beside its copy in a member, line by line, with what differs marked. */
 export function Compared({ view, what }: { view: ComparedView; what: readonly [string, string] }): JSX.Element {
   const [isOnlyDiffering, setOnlyDiffering] = useState(false);
   const { lines, member, notRead } = view;
   const hasCopy = notRead === undefined;
-  const differing = lines.filter(({ differs }) => differs).length;
-  const shown = hasCopy && isOnlyDiffering ? lines.filter(({ differs }) => differs) : lines;
+  const differing = lines.filter(({ differs }) => differs);
   return (
     <>
       {hasCopy ? (
         <div class="compare-head">
           <p class="muted" role="status">
-            {counted(differing, "line")} of {lines.length.toLocaleString()} {differing === 1 ? "differs" : "differ"}
+            {counted(differing.length, "line")} of {lines.length.toLocaleString()}{" "}
+            {differing.length === 1 ? "differs" : "differ"}
           </p>
-          <label>
-            <input
-              type="checkbox"
-              checked={isOnlyDiffering}
-              onChange={({ currentTarget }) => setOnlyDiffering(currentTarget.checked)}
-            />{" "}
-            only what differs
-          </label>
+          <Check words="only what differs" isChecked={isOnlyDiffering} onCheck={setOnlyDiffering} />
         </div>
       ) : (
         <p class="trouble">
@@ -47,7 +41,7 @@ export function Compared({ view, what }: { view: ComparedView; what: readonly [s
             </tr>
           </thead>
           <tbody>
-            {shown.map(({ path, left, right, differs }) => (
+            {(isOnlyDiffering ? differing : lines).map(({ path, left, right, differs }) => (
               <tr key={path} class={hasCopy && differs ? "differs" : ""} title={isOnlyDiffering ? path : undefined}>
                 <td>{hasCopy && differs && <abbr title="differs">≠</abbr>}</td>
                 <td>{isOnlyDiffering ? fullText(path, left) : left}</td>

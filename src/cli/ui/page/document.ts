@@ -12,6 +12,11 @@ export interface Reading<T> {
 /** Longer than a member that is far away takes. */
 export const ANSWER_WITHIN_MS = 15_000;
 
+/** Returns the path of a document: its kind, and the names of what it is of. */
+export function apiPath(kind: string, ...names: readonly string[]): string {
+  return ["/api", kind, ...names.map(encodeURIComponent)].join("/");
+}
+
 /** Reads a document once. The value that was read before stays beside a problem. */
 export async function readDocument<T>(
   url: string,

@@ -1,12 +1,14 @@
 import type { ComponentChildren } from "preact";
 
-/** A row of a table: a cell for each column, and what tells it from other rows. */
-export interface PageRow {
-  readonly key: string;
-  readonly cells: readonly ComponentChildren[];
-}
+/** The columns of a table, in their order: the name of each, and its cell for a row. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => ComponentChildren>>;
 
-/** Returns the indexes of the columns in which a row has something. */
-export function filledColumns(columns: readonly string[], rows: readonly PageRow[]): number[] {
-  return [...columns.keys()].filter((index) => rows.some(({ cells }) => cells[index] !== ""));
+/** Returns the columns in which a row has something, each with the cells of all rows. */
+export function filledColumns<Row>(
+  columns: Columns<Row>,
+  rows: readonly Row[],
+): { readonly name: string; readonly cells: readonly ComponentChildren[] }[] {
+  return Object.entries(columns)
+    .map(([name, cell]) => ({ name, cells: rows.map(cell) }))
+    .filter(({ cells }) => cells.some((each) => each !== ""));
 }

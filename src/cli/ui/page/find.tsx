@@ -3,9 +3,11 @@ import { useMemo } from "preact/hooks";
 import type { NamedService } from "../model.ts";
 import { counted } from "./format.ts";
 import { findAll } from "./found.ts";
+import { Head } from "./head.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, Table, useReading } from "./parts.tsx";
+import { Awaited, Empty, useReading } from "./parts.tsx";
 import { linkTo, type Route } from "./route.ts";
+import { Table } from "./table.tsx";
 
 const MOST_ROWS = 200;
 const SERVICES_EVERY_MS = 30_000;
@@ -35,7 +37,6 @@ export function FindPage({ route }: { route: Route }): JSX.Element {
   const { members = [], pods, workloads, version, whole, isComplete } = useLive();
   const { value: services = NO_SERVICES, problem } = useReading<readonly NamedService[]>(
     "/api/services",
-    undefined,
     SERVICES_EVERY_MS,
   );
   const q = route.query.get("q") ?? "";
@@ -54,27 +55,22 @@ export function FindPage({ route }: { route: Route }): JSX.Element {
       </Empty>
     );
   }
+  const rest = found.length > MOST_ROWS ? `, of which ${MOST_ROWS} are shown` : "";
   return (
     <>
-      <header class="view-head">
-        <h1>Found</h1>
-        <p aria-live="polite">
-          {counted(found.length, "name")} like “{q}”{found.length > MOST_ROWS && `, of which ${MOST_ROWS} are shown`}
-        </p>
-      </header>
+      <Head
+        title="Found"
+        about={<span aria-live="polite">{`${counted(found.length, "name")} like “${q}”${rest}`}</span>}
+      />
       {unsearched}
       <Table
-        columns={["What", "In", "Name"]}
-        rows={found.slice(0, MOST_ROWS).map(({ kind, name, within, link }) => ({
-          key: link,
-          cells: [
-            kind,
-            within || "–",
-            <a href={link} key="name">
-              {name}
-            </a>,
-          ],
-        }))}
+        rows={found.slice(0, MOST_ROWS)}
+        keyOf={({ link }) => link}
+        columns={{
+          What: ({ kind }) => kind,
+          In: ({ within }) => within || "–",
+          Name: ({ name, link }) => <a href={link}>{name}</a>,
+        }}
       />
     </>
   );

@@ -1,4 +1,4 @@
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { linkTo } from "./route.ts";
 
 /** All views of the navigation, each with its key. */
@@ -34,12 +34,12 @@ export function Keys({ hasQueues }: { hasQueues: boolean }): JSX.Element {
       <h2 id="keys-title">Keys</h2>
       <dl class="facts">
         {[...viewsOf(hasQueues).map(({ key, name }) => [key, name] as const), ...OTHERS].map(([key, what]) => (
-          <div key={key}>
+          <Fragment key={key}>
             <dt>
               <kbd>{key}</kbd>
             </dt>
             <dd>{what}</dd>
-          </div>
+          </Fragment>
         ))}
       </dl>
       <form method="dialog">

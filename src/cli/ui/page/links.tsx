@@ -4,35 +4,21 @@ import { whyLost } from "./freshness.ts";
 import { useLive } from "./live.ts";
 import { linkTo } from "./route.ts";
 
-/** A link to a view by its path. A dash while a part of the path is unknown. */
-function Link({
-  to,
-  name,
-  title = name,
-}: {
-  to: readonly (string | undefined)[];
-  name: string | undefined;
-  title?: string | undefined;
-}): JSX.Element {
-  const path = to.flatMap((part) => part || []);
-  return name === undefined || path.length < to.length ? (
-    <>–</>
-  ) : (
-    <a href={linkTo(path)} title={title} aria-label={name} class="cut">
-      <Cut name={name} />
+/** A link by its name, which a row without room cuts before its end: that tells pods of a workload apart. */
+export function NameLink({ href, name, title = name }: { href: string; name: string; title?: string }): JSX.Element {
+  const [head, end] = parted(name);
+  return (
+    <a href={href} title={title} aria-label={name} class="cut">
+      <span>{head}</span>
+      {end}
     </a>
   );
 }
 
-/** A name that a row without room for it cuts before its end, which tells pods of a workload apart. */
-export function Cut({ name }: { name: string }): JSX.Element {
-  const [head, end] = parted(name);
-  return (
-    <>
-      <span>{head}</span>
-      {end}
-    </>
-  );
+/** A link to a view, whose path ends with the name. A dash while a part of the path is unknown. */
+function Link({ to, name }: { to: readonly (string | undefined)[]; name: string | undefined }): JSX.Element {
+  const path = to.flatMap((part) => part || []);
+  return name === undefined || path.length < to.length ? <>–</> : <NameLink href={linkTo(path)} name={name} />;
 }
 
 /** A member's name as a link, marked while the member is lost. */
@@ -70,5 +56,5 @@ export function ServiceLink({ namespace, name }: { namespace: string; name: stri
 }
 
 export function PodLink({ namespace, name }: { namespace: string; name: string }): JSX.Element {
-  return <Link to={["pods", namespace, name]} name={name} title={`${namespace}/${name}`} />;
+  return <NameLink href={linkTo(["pods", namespace, name])} name={name} title={`${namespace}/${name}`} />;
 }

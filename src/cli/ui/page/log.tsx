@@ -5,11 +5,12 @@ import type { ContainerView, PodPageView } from "../model.ts";
 import { ANSWER_WITHIN_MS } from "./document.ts";
 import { connectionWords } from "./freshness.ts";
 import { useLive } from "./live.ts";
-import { useNow } from "./parts.tsx";
+import { Check, Choice, useNow } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
 // More would make the page slow; `kubectl logs` has all of it.
 const MOST_LOG_CHARACTERS = 1_000_000;
+const LOADING = "loading";
 const KINDS: Readonly<Record<ContainerView["kind"], string>> = { init: "init", container: "", debug: "debug" };
 const STATES: Readonly<Record<ContainerView["log"], string>> = {
   none: "not started",
@@ -23,10 +24,12 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
   const { containers, defaultContainer } = pod;
   const name = route.query.get("container") ?? defaultContainer ?? containers[0]?.name ?? "";
   const container = containers.find((each) => each.name === name);
-  const isPrevious = route.query.get("previous") === "true";
-  const restarts = container?.restarts ?? 0;
-  const hasLog = container !== undefined && container.log !== "none" && container.log !== "never";
-  const { text, end } = useLog(path, name, { isPrevious, hasLog, restarts: isPrevious ? 0 : restarts });
+  const previous = route.query.get("previous") === "true" ? "true" : "false";
+  const { restarts = 0, log = "none", why = "is not in this pod" } = container ?? {};
+  const url =
+    log === "none" || log === "never" ? undefined : `${path}/log?${new URLSearchParams({ container: name, previous })}`;
+  // A container that starts again writes a new log.
+  const { text, end } = useLog(url, previous === "true" ? 0 : restarts);
   const box = useRef<HTMLElement>(null);
   useEffect(() => {
     const element = box.current;
@@ -37,35 +40,26 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
   return (
     <>
       <div class="filters">
-        <select
-          aria-label="Container"
+        <Choice
+          label="Container"
           value={name}
-          onChange={({ currentTarget }) => changeQuery(route, { container: currentTarget.value, previous: undefined })}
-        >
-          {containers.map((each) => (
-            <option key={each.name} value={each.name}>
-              {labelOf(each)}
-            </option>
-          ))}
-        </select>
+          of={containers.map((each) => each.name)}
+          words={containers.map(labelOf)}
+          onChoice={(other) => changeQuery(route, { container: other, previous: undefined })}
+        />
         {restarts > 0 && (
-          <label>
-            <input
-              type="checkbox"
-              checked={isPrevious}
-              onChange={({ currentTarget }) =>
-                changeQuery(route, { previous: currentTarget.checked ? "true" : undefined })
-              }
-            />{" "}
-            before its last restart
-          </label>
+          <Check
+            words="before its last restart"
+            isChecked={previous === "true"}
+            onCheck={(isChecked) => changeQuery(route, { previous: isChecked ? "true" : undefined })}
+          />
         )}
         <span class="muted" role="status">
-          {hasLog ? end || <Following /> : `${name} ${container?.why ?? "is not in this pod"}`}
+          {url === undefined ? `${name} ${why}` : end || <Following />}
         </span>
       </div>
       <section class="code log" ref={box} tabIndex={0} aria-label={`Log of ${name}`}>
-        {text === "" && hasLog && end !== "loading" ? (
+        {text === "" && url !== undefined && end !== LOADING ? (
           <span class="muted">{end === "" ? "Nothing is written yet." : "Nothing was read."}</span>
         ) : (
           text
@@ -87,46 +81,35 @@ function labelOf({ name, kind, log }: ContainerView): string {
   return notes.length === 0 ? name : `${name} (${notes.join(", ")})`;
 }
 
-interface LogOptions {
-  readonly isPrevious: boolean;
-  readonly hasLog: boolean;
-  /** A container that starts again writes a new log. */
-  readonly restarts: number;
-}
-
-function useLog(path: string, container: string, { isPrevious, hasLog, restarts }: LogOptions) {
+/** Follows a log; returns its text, and how it ended, which is empty while it grows. */
+function useLog(url: string | undefined, restarts: number): { readonly text: string; readonly end: string } {
   const [text, setText] = useState("");
   const [end, setEnd] = useState("");
-  useEffect(() => setText(""), [path, container, isPrevious]);
+  useEffect(() => setText(""), [url]);
   useEffect(() => {
-    setEnd(hasLog ? "loading" : "");
-    if (!hasLog) return undefined;
+    setEnd(url === undefined ? "" : LOADING);
+    if (url === undefined) return undefined;
     const stop = new AbortController();
-    const query = new URLSearchParams({ container, ...(isPrevious ? { previous: "true" } : {}) });
-    setText((before) => (before === "" ? "" : `${before}--- ${container} was restarted ---\n`));
-    const opened = (): void => setEnd("");
-    followLog(`${path}/log?${query}`, { signal: stop.signal, opened }, (chunk) =>
-      setText((before) => (before + chunk).slice(-MOST_LOG_CHARACTERS)),
-    ).then(setEnd, (error: unknown) => {
+    setText((before) => (before === "" ? "" : `${before}--- the container was restarted ---\n`));
+    const take = (chunk: string): void => setText((before) => (before + chunk).slice(-MOST_LOG_CHARACTERS));
+    followLog(url, stop.signal, { opened: () => setEnd(""), take }).then(setEnd, (error: unknown) => {
       if (!stop.signal.aborted) setEnd(`the log was cut: ${error instanceof Error ? error.message : String(error)}`);
     });
     return () => stop.abort();
-  }, [path, container, isPrevious, hasLog, restarts]);
+  }, [url, restarts]);
   return { text, end };
 }
 
 /** Reads a log to its end. Resolves to the words that say how it ended. */
 async function followLog(
   url: string,
-  { signal, opened }: { readonly signal: AbortSignal; readonly opened: () => void },
-  take: (chunk: string) => void,
+  signal: AbortSignal,
+  { opened, take }: { readonly opened: () => void; readonly take: (chunk: string) => void },
 ): Promise<string> {
   const late = new AbortController();
-  const why = noAnswer(ANSWER_WITHIN_MS);
-  const timer = setTimeout(() => late.abort(new Error(why)), ANSWER_WITHIN_MS);
-  const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) }).finally(() =>
-    clearTimeout(timer),
-  );
+  const timer = setTimeout(() => late.abort(new Error(noAnswer(ANSWER_WITHIN_MS))), ANSWER_WITHIN_MS);
+  const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) });
+  clearTimeout(timer);
   opened();
   if (!response.ok || response.body === null) return String((await response.json()).message);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -59,7 +59,7 @@ function Page(): JSX.Element {
 function Views({ route }: { route: Route }): JSX.Element {
   const { hostName, isOld, session } = useLive();
   const [view = "overview"] = route.path;
-  const queues = useReading<QueuesView>("/api/queues", undefined, QUEUES_EVERY_MS);
+  const queues = useReading<QueuesView>("/api/queues", QUEUES_EVERY_MS);
   const hasQueues = (queues.value?.queues?.length ?? 0) > 0;
   return (
     <QueuesProvider value={queues}>
@@ -91,7 +91,7 @@ function Views({ route }: { route: Route }): JSX.Element {
         <Age />
         <Hidden />
         <div class={`view ${isOld ? "old" : ""}`}>
-          <View route={route} />
+          <View route={route} key={route.path.join("/")} />
         </div>
       </main>
       <Keys hasQueues={hasQueues} />
@@ -126,32 +126,33 @@ function Hidden(): JSX.Element | null {
   return line === undefined ? null : <p class="muted">{capital(line)}.</p>;
 }
 
+/** A view, given the names that its address has. */
+type View = (route: Route, first: string, second: string, third: string) => JSX.Element;
+
+// By the first word of the address, and by the number of names that follow it.
+const VIEWS: Readonly<Record<string, View>> = {
+  "overview 0": () => <Overview />,
+  "members 0": (route) => <MembersView route={route} />,
+  "members 1": (_, name) => <MemberPage name={name} />,
+  "namespaces 1": (_, name) => <NamespacePage name={name} />,
+  "nodes 2": (_, member, name) => <NodePage member={member} name={name} />,
+  "services 2": (_, namespace, name) => <ServicePage namespace={namespace} name={name} />,
+  "workloads 0": (route) => <Workloads route={route} />,
+  "workloads 3": (route, kind, namespace, name) => <WorkloadPage {...{ route, kind, namespace, name }} />,
+  "objects 3": (route, ...names) => <WholeObjectPage route={route} names={names} />,
+  "pods 0": (route) => <Pods route={route} />,
+  "pods 2": (route, namespace, name) => <PodPage route={route} namespace={namespace} name={name} />,
+  "queues 0": () => <Queues />,
+  "queues 1": (_, name) => <Queues only={name} />,
+  "find 0": (route) => <FindPage route={route} />,
+  "plan 0": () => <PlanPage />,
+};
+
 function View({ route }: { route: Route }): JSX.Element {
-  const [view = "overview", first, second, third] = route.path;
-  if (view === "overview") return <Overview />;
-  if (view === "members" && first === undefined) return <MembersView route={route} />;
-  if (view === "members" && first !== undefined) return <MemberPage name={first} key={first} />;
-  if (view === "namespaces" && first !== undefined) return <NamespacePage name={first} />;
-  if (view === "nodes" && first !== undefined && second !== undefined) {
-    return <NodePage member={first} name={second} />;
-  }
-  if (view === "services" && first !== undefined && second !== undefined) {
-    return <ServicePage namespace={first} name={second} key={`${first}/${second}`} />;
-  }
-  if (view === "queues") return <Queues only={first} />;
-  if (view === "find") return <FindPage route={route} />;
-  if (view === "plan") return <PlanPage />;
-  if (view === "pods" && first === undefined) return <Pods route={route} />;
-  if (view === "pods" && first !== undefined && second !== undefined) {
-    return <PodPage route={route} namespace={first} name={second} key={`${first}/${second}`} />;
-  }
-  if (view === "workloads" && first === undefined) return <Workloads route={route} />;
-  if (view === "workloads" && first !== undefined && second !== undefined && third !== undefined) {
-    return <WorkloadPage route={route} kind={first} namespace={second} name={third} key={route.path.join("/")} />;
-  }
-  if (view === "objects" && first !== undefined && second !== undefined && third !== undefined) {
-    return <WholeObjectPage route={route} type={first} namespace={second} name={third} key={route.path.join("/")} />;
-  }
+  const [word = "overview", ...names] = route.path;
+  const [first = "", second = "", third = ""] = names;
+  const view = VIEWS[`${word} ${names.length}`];
+  if (view !== undefined) return view(route, first, second, third);
   return (
     <Empty isView title="There is no such view">
       Choose another one on the left.

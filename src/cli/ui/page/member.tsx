@@ -2,14 +2,16 @@ import type { JSX } from "preact";
 import { ageOf, amountText } from "../../../api/wording.ts";
 import type { MemberPageView } from "../model.ts";
 import { memberCommands } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
+import { apiPath } from "./document.ts";
 import { counted } from "./format.ts";
+import { Head } from "./head.tsx";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
-import { Events, Loaded, ReadyBadge, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Loaded, ReadyBadge, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
 import { reachedWords } from "./reached.ts";
+import { Events, Table } from "./table.tsx";
 
 const READ_EVERY_MS = 15_000;
 
@@ -17,18 +19,19 @@ const READ_EVERY_MS = 15_000;
 export function MemberPage({ name }: { name: string }): JSX.Element {
   const { members, pods, whole } = useLive();
   const row = members?.find((each) => each.name === name);
-  const reading = useReading<MemberPageView>(`/api/members/${encodeURIComponent(name)}`, row?.ready, READ_EVERY_MS);
+  const reading = useReading<MemberPageView>(apiPath("members", name), READ_EVERY_MS, row?.ready);
   const own = [...pods.values()].filter(({ member }) => member === name);
   // A trouble below tells the reason, with its time and remedy.
   const reason = (reading.value?.troubles.length ?? 0) === 0 ? row?.reason : undefined;
   const copies = whole.rows.filter((object) => object.members.some(({ member }) => member === name));
   return (
     <>
-      <header class="view-head">
-        <h1>{name}</h1>
-        <p>member, {counted(own.length, "pod")} of this host</p>
-        <CopyButtons name={name} commands={memberCommands(name)} />
-      </header>
+      <Head
+        title={name}
+        about={`member, ${counted(own.length, "pod")} of this host`}
+        name={name}
+        commands={memberCommands(name)}
+      />
       {row !== undefined && (
         <div class="cards">
           <Member {...row} reason={reason} />
@@ -56,21 +59,22 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       {nodesNotRead !== undefined && <p class="muted">Not shown: {nodesNotRead}</p>}
       {nodes !== undefined && (
         <Table
-          columns={["Node", "State", "Pods", "Room"]}
           none="It has no nodes."
-          rows={nodes.map((node) => ({
-            key: node.name,
-            cells: [
-              <NodeLink member={name} name={node.name} key="node" />,
-              <ReadyBadge ready={node.isReady ? "True" : "False"} isCordoned={node.isCordoned} key="state" />,
-              node.pods,
-              node.room
+          rows={nodes}
+          keyOf={(node) => node.name}
+          columns={{
+            Node: (node) => <NodeLink member={name} name={node.name} />,
+            State: ({ isReady, isCordoned }) => (
+              <ReadyBadge ready={isReady ? "True" : "False"} isCordoned={isCordoned} />
+            ),
+            Pods: ({ pods }) => pods,
+            Room: ({ room }) =>
+              room
                 .map(({ resource, free, allocatable }) => {
                   return `${resource}: ${amountText(resource, free)} free of ${amountText(resource, allocatable)}`;
                 })
                 .join(", "),
-            ],
-          }))}
+          }}
         />
       )}
       <h2>How it is reached</h2>
@@ -80,20 +84,21 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         ))}
       </ul>
       <Table
-        columns={["Condition", "Status", "Since", "Message"]}
         none="No controller has reported on it."
-        rows={conditions.map(({ type, status, since, message }) => ({
-          key: type,
-          cells: [type, status, ageOf(since, now) ?? "–", isTold(message) ? "as above" : message],
-        }))}
+        rows={conditions}
+        keyOf={({ type }) => type}
+        columns={{
+          Condition: ({ type }) => type,
+          Status: ({ status }) => status,
+          Since: ({ since }) => ageOf(since, now) ?? "–",
+          Message: ({ message }) => (isTold(message) ? "as above" : message),
+        }}
       />
       <h2>Events</h2>
       {events === undefined ? (
         <p class="muted">You may not list events in the namespace default.</p>
-      ) : events.length === 0 ? (
-        <p class="muted">None of its Cluster. API servers keep events for an hour by default.</p>
       ) : (
-        <Events of={events} />
+        <Events of={events} none="None of its Cluster. API servers keep events for an hour by default." />
       )}
     </>
   );

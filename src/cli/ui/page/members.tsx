@@ -1,18 +1,17 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { ageOf, amountText } from "../../../api/wording.ts";
-import type { MemberRow } from "../model.ts";
+import type { MemberRow, ResourceUse } from "../model.ts";
 import { MEMBERS_COMMANDS } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
-import { Filters } from "./filters.tsx";
 import { counted } from "./format.ts";
-import { wordsOf } from "./found.ts";
-import { Cut } from "./links.tsx";
+import { Head } from "./head.tsx";
+import { NameLink } from "./links.tsx";
+import { Listing } from "./listing.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, ReadyBadge, UseBar, useNow } from "./parts.tsx";
+import { Awaited, Empty, ReadyBadge, useNow } from "./parts.tsx";
 import { QueuesOfMember } from "./queues.tsx";
-import { changeQuery, linkTo, type Route } from "./route.ts";
-import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
+import { linkTo, type Route } from "./route.ts";
+import type { Column } from "./rows.tsx";
 import { memberState } from "./summary.ts";
 
 // Beyond these a table is easier to read, and faster.
@@ -32,15 +31,9 @@ export function MembersView({ route }: { route: Route }): JSX.Element {
     );
   }
   if (members.length > MOST_CARDS) return <MemberTable route={route} members={members} />;
-  const troubled = members.filter(({ ready }) => ready !== "True").length;
   return (
     <>
-      <header class="view-head">
-        <h1>Members</h1>
-        <p>
-          {counted(members.length, "member")}
-          {troubled > 0 && <strong class="bad">, {troubled} not ready</strong>}
-        </p>
+      <Head title="Members" about={<Count of={members} />} commands={MEMBERS_COMMANDS}>
         <ul class="legend" aria-label="Colours of the bars">
           <li>
             <i class="swatch ours" /> this host's pods
@@ -52,13 +45,25 @@ export function MembersView({ route }: { route: Route }): JSX.Element {
             <i class="swatch" /> free
           </li>
         </ul>
-        <CopyButtons commands={MEMBERS_COMMANDS} />
-      </header>
+      </Head>
       <div class="cards">
         {members.map((member) => (
           <Member key={member.name} {...member} />
         ))}
       </div>
+    </>
+  );
+}
+
+/** How many members there are, and how many take no pods. */
+function Count({ of }: { of: readonly MemberRow[] }): JSX.Element {
+  const count = (state: string): number => of.filter((row) => memberState(row) === state).length;
+  const [notReady, cordoned] = [count("not ready"), count("cordoned")];
+  return (
+    <>
+      {counted(of.length, "member")}
+      {notReady > 0 && <strong class="bad">, {notReady} not ready</strong>}
+      {cordoned > 0 && `, ${cordoned} cordoned`}
     </>
   );
 }
@@ -69,11 +74,7 @@ const COLUMNS: readonly Column<MemberRow>[] = [
   {
     name: "Member",
     width: "15%",
-    cell: ({ name }) => (
-      <a href={linkTo(["members", name])} title={name} aria-label={name} class="cut">
-        <Cut name={name} />
-      </a>
-    ),
+    cell: ({ name }) => <NameLink href={linkTo(["members", name])} name={name} />,
     by: ({ name }) => name,
   },
   {
@@ -85,11 +86,11 @@ const COLUMNS: readonly Column<MemberRow>[] = [
   {
     name: "Why",
     width: "21%",
-    cell: ({ reason }) => <span title={reason}>{reason ?? ""}</span>,
-    by: ({ reason }) => reason ?? "~",
+    cell: ({ reason }) => <span title={reason}>{reason}</span>,
+    by: ({ reason = "~" }) => reason,
   },
-  { name: "Version", width: "6rem", cell: ({ version }) => version ?? "–", by: ({ version }) => version ?? "" },
-  { name: "Nodes", width: "5rem", cell: ({ nodes }) => nodes ?? "–", by: ({ nodes }) => nodes ?? 0 },
+  { name: "Version", width: "6rem", cell: ({ version }) => version ?? "–", by: ({ version = "" }) => version },
+  { name: "Nodes", width: "5rem", cell: ({ nodes }) => nodes ?? "–", by: ({ nodes = 0 }) => nodes },
   {
     name: "Pods",
     width: "6.5rem",
@@ -105,91 +106,75 @@ const COLUMNS: readonly Column<MemberRow>[] = [
   {
     name: "Labels",
     width: "21%",
-    cell: (row) => {
-      const text = labelsOf(row).join(", ");
-      return <span title={text}>{text}</span>;
-    },
+    cell: (row) => <span title={labelsOf(row)}>{labelsOf(row)}</span>,
+    by: labelsOf,
   },
 ];
 
 /** The room that all pods leave of a resource, sorted by its part of the whole. */
 function roomColumn(resource: string, name: string, width: string): Column<MemberRow> {
-  const roomOf = ({ use }: MemberRow): { readonly free: number; readonly of: number } | undefined => {
-    const found = use.find((each) => each.resource === resource);
-    if (found === undefined) return undefined;
-    return { free: Math.max(0, found.allocatable - found.ours - found.others), of: found.allocatable };
-  };
+  const useOf = ({ use }: MemberRow): ResourceUse | undefined => use.find((each) => each.resource === resource);
   return {
     name,
     width,
     cell: (row) => {
-      const room = roomOf(row);
-      return room === undefined ? "–" : `${amountText(resource, room.free)} of ${amountText(resource, room.of)}`;
+      const use = useOf(row);
+      return use === undefined
+        ? "–"
+        : `${amountText(resource, freeOf(use))} of ${amountText(resource, use.allocatable)}`;
     },
     by: (row) => {
-      const { free = 0, of = 0 } = roomOf(row) ?? {};
-      return of === 0 ? -1 : free / of;
+      const use = useOf(row);
+      return use === undefined || use.allocatable === 0 ? -1 : freeOf(use) / use.allocatable;
     },
   };
 }
 
-function labelsOf({ labels, taints }: MemberRow): string[] {
+function freeOf({ allocatable, ours, others }: ResourceUse): number {
+  return Math.max(0, allocatable - ours - others);
+}
+
+function listedLabels({ labels, taints }: MemberRow): string[] {
   return [...Object.entries(labels).map(([key, value]) => `${key}=${value}`), ...taints];
 }
 
-/** Many members, filtered, searched and sorted as the address says; by default those with trouble first. */
+function labelsOf(row: MemberRow): string {
+  return listedLabels(row).join(", ");
+}
+
+/** Many members; those with trouble come first. */
 function MemberTable({ route, members }: { route: Route; members: readonly MemberRow[] }): JSX.Element {
-  const { q = "", state = "", label = "", sort = "State" } = Object.fromEntries(route.query);
-  const order = orderOf(sort);
-  const shown = useMemo(() => {
-    const words = wordsOf(q);
-    const matching = members.filter((row) => {
-      const labels = labelsOf(row);
-      if ((state !== "" && memberState(row) !== state) || (label !== "" && !labels.includes(label))) return false;
-      const text = `${row.name} ${row.version} ${row.reason ?? ""} ${labels.join(" ")}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    });
-    return ordered(matching, COLUMNS, order);
-  }, [members, q, state, label, sort]);
   const labels = useMemo(() => sharedLabels(members), [members]);
-  const count = (wanted: string): number => members.filter((row) => memberState(row) === wanted).length;
   return (
-    <div class="fill">
-      <header class="view-head">
-        <h1>Members</h1>
-        <p aria-live="polite">
-          {shown.length < members.length && `${shown.length.toLocaleString()} of `}
-          {counted(members.length, "member")}
-          {count("not ready") > 0 && <strong class="bad">, {count("not ready")} not ready</strong>}
-          {count("cordoned") > 0 && `, ${count("cordoned")} cordoned`}
-        </p>
-        <Filters
-          route={route}
-          filters={[
-            { name: "state", of: STATES },
-            { name: "label", of: labels },
-          ]}
-        />
-        <CopyButtons commands={MEMBERS_COMMANDS} />
-      </header>
-      <Rows
-        label="Members"
-        columns={COLUMNS}
-        rows={shown}
-        keyOf={({ name }) => name}
-        order={order}
-        none={{ words: "No member is like this.", link: linkTo(["members"]) }}
-        onOrder={(sorted) => changeQuery(route, { sort: sorted })}
-        minWidth="70rem"
-      />
-    </div>
+    <Listing
+      route={route}
+      title="Members"
+      about={(shown) => (
+        <>
+          {shown < members.length && `${shown.toLocaleString()} of `}
+          <Count of={members} />
+        </>
+      )}
+      commands={MEMBERS_COMMANDS}
+      rows={members}
+      keyOf={({ name }) => name}
+      columns={COLUMNS}
+      filters={[
+        { name: "state", of: STATES, has: (row, value) => memberState(row) === value },
+        { name: "label", of: labels, has: (row, value) => listedLabels(row).includes(value) },
+      ]}
+      textOf={(row) => `${row.name} ${row.version} ${row.reason ?? ""} ${labelsOf(row)}`}
+      sort="State"
+      minWidth="70rem"
+      none="No member is like this."
+    />
   );
 }
 
 /** Returns labels and taints that some members have in common and others lack, in their order. */
 function sharedLabels(members: readonly MemberRow[]): string[] {
   const counts = new Map<string, number>();
-  for (const label of members.flatMap(labelsOf)) counts.set(label, (counts.get(label) ?? 0) + 1);
+  for (const label of members.flatMap(listedLabels)) counts.set(label, (counts.get(label) ?? 0) + 1);
   return [...counts]
     .filter(([, count]) => count > 1 && count < members.length)
     .map(([label]) => label)
@@ -254,5 +239,29 @@ export function Member(member: MemberRow): JSX.Element {
         </ul>
       )}
     </article>
+  );
+}
+
+/** A member's resource: used by this host, used by others, free. */
+function UseBar(use: ResourceUse): JSX.Element {
+  const { resource, allocatable, ours, others } = use;
+  const part = (value: number): number => (allocatable > 0 ? Math.min(100, (value / allocatable) * 100) : 0);
+  const oursPart = part(ours);
+  const othersPart = Math.min(100 - oursPart, part(others));
+  const free = freeOf(use);
+  const text = `${amountText(resource, ours)} of this host, ${amountText(resource, others)} of others, ${amountText(resource, free)} free`;
+  return (
+    <div class="use">
+      <div class="use-names">
+        <span>{resource}</span>
+        <span class="use-free">
+          <b>{amountText(resource, free)}</b> free of {amountText(resource, allocatable)}
+        </span>
+      </div>
+      <div class="bar" role="img" aria-label={`${resource}: ${text}`} title={text}>
+        <i class="ours" style={{ width: `${oursPart}%` }} />
+        <i class="others" style={{ width: `${othersPart}%` }} />
+      </div>
+    </div>
   );
 }

@@ -1,12 +1,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { age, amountText } from "../../../api/wording.ts";
-import type { ToldEvent } from "../../explain/events.ts";
+import { age } from "../../../api/wording.ts";
 import type { Trouble } from "../../explain/model.ts";
 import { saidText } from "../../explain/text.ts";
-import type { PodRow, ResourceUse } from "../model.ts";
+import type { PodRow } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
-import { filledColumns, type PageRow } from "./filled-columns.ts";
 import { capital, localTime, zonedTime } from "./format.ts";
 import { whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
@@ -16,18 +14,9 @@ export function Badge({ tone, children }: { tone: PodRow["state"]; children: Com
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-/** Elements with commas between them, each with its key. */
-export function Listed({ items }: { items: readonly (readonly [key: string, element: JSX.Element])[] }): JSX.Element {
-  return (
-    <>
-      {items.map(([key, element], index) => (
-        <span key={key}>
-          {index > 0 && ", "}
-          {element}
-        </span>
-      ))}
-    </>
-  );
+/** Returns elements with commas between them. */
+export function listed(elements: readonly JSX.Element[]): ComponentChildren[] {
+  return elements.flatMap((element, index) => (index === 0 ? [element] : [", ", element]));
 }
 
 /** The readiness of a member or node, by the status of its condition. */
@@ -36,122 +25,50 @@ export function ReadyBadge({ ready, isCordoned }: { ready: string; isCordoned: b
   return <Badge tone={isCordoned ? "waiting" : "running"}>{isCordoned ? "Ready, cordoned" : "Ready"}</Badge>;
 }
 
-/** A member's resource: used by this host, used by others, free. */
-export function UseBar({ resource, allocatable, ours, others }: ResourceUse): JSX.Element {
-  const part = (value: number): number => (allocatable > 0 ? Math.min(100, (value / allocatable) * 100) : 0);
-  const oursPart = part(ours);
-  const othersPart = Math.min(100 - oursPart, part(others));
-  const free = Math.max(0, allocatable - ours - others);
-  const text = `${amountText(resource, ours)} of this host, ${amountText(resource, others)} of others, ${amountText(resource, free)} free`;
-  return (
-    <div class="use">
-      <div class="use-names">
-        <span>{resource}</span>
-        <span class="use-free">
-          <b>{amountText(resource, free)}</b> free of {amountText(resource, allocatable)}
-        </span>
-      </div>
-      <div class="bar" role="img" aria-label={`${resource}: ${text}`} title={text}>
-        <i class="ours" style={{ width: `${oursPart}%` }} />
-        <i class="others" style={{ width: `${othersPart}%` }} />
-      </div>
-    </div>
-  );
-}
-
-/** Searches the rows of a view by words. */
-export function Search({ value, onSearch }: { value: string; onSearch: (words: string) => void }): JSX.Element {
-  return (
-    <input
-      type="search"
-      placeholder="Search"
-      aria-label="Search"
-      value={value}
-      onInput={({ currentTarget }) => onSearch(currentTarget.value)}
-    />
-  );
-}
-
-/** Chooses one of some values, or any. `besides`: a further value, and its words. */
+/** Chooses one of some values, or any. `words`: words for each value, in place of itself. */
 export function Choice({
   label,
   any,
   value,
   of,
-  besides,
+  words = of,
   onChoice,
 }: {
   label: string;
   any?: string;
   value: string;
   of: readonly string[];
-  besides?: readonly [value: string, words: string];
+  words?: readonly string[] | undefined;
   onChoice: (value: string) => void;
 }): JSX.Element {
   // Preact compares no elements that stay the same: there may be thousands.
-  const options = useMemo(() => of.map((each) => <option key={each}>{each}</option>), [of.join("\n")]);
+  const options = useMemo(
+    () => words.map((each, index) => <option value={of[index]}>{each}</option>),
+    [words.join("\n")],
+  );
   return (
     <select aria-label={label} value={value} onChange={({ currentTarget }) => onChoice(currentTarget.value)}>
       {any !== undefined && <option value="">{any}</option>}
       {options}
-      {besides !== undefined && <option value={besides[0]}>{besides[1]}</option>}
     </select>
   );
 }
 
-/**
- * A table without the columns of which all cells are empty. Its last column takes the room that is left. `isMuted`: the cells of that
- * column are asides. `none`: words for no rows.
- */
-export function Table({
-  columns,
-  rows,
-  caption,
-  isMuted = false,
-  as = "list",
-  none = "None.",
-}: {
-  columns: readonly string[];
-  rows: readonly PageRow[];
-  caption?: ComponentChildren;
-  isMuted?: boolean;
-  as?: string;
-  none?: string;
+/** A box to check, with its words. */
+export function Check(props: {
+  words: string;
+  isChecked: boolean;
+  onCheck: (isChecked: boolean) => void;
 }): JSX.Element {
-  const last = columns.length - 1;
-  if (rows.length === 0) {
-    return (
-      <>
-        {caption !== undefined && <p class="muted">{caption}</p>}
-        <p class="muted">{none}</p>
-      </>
-    );
-  }
-  const filled = filledColumns(columns, rows);
   return (
-    <table class={as}>
-      {caption !== undefined && <caption>{caption}</caption>}
-      <thead>
-        <tr>
-          {filled.map((index) => (
-            <th key={index} class={index === last ? "wide" : undefined}>
-              {columns[index]}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ key, cells }) => (
-          <tr key={key}>
-            {filled.map((index) => (
-              <td key={index} data-label={columns[index]} class={isMuted && index === last ? "muted" : undefined}>
-                {cells[index]}
-              </td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <label>
+      <input
+        type="checkbox"
+        checked={props.isChecked}
+        onChange={({ currentTarget }) => props.onCheck(currentTarget.checked)}
+      />{" "}
+      {props.words}
+    </label>
   );
 }
 
@@ -210,19 +127,6 @@ export function Time({ at, isZoned = false }: { at: string; isZoned?: boolean })
   );
 }
 
-/** Events, each with where it was told if some have that. */
-export function Events({ of }: { of: readonly (ToldEvent & { readonly where?: string })[] }): JSX.Element {
-  return (
-    <Table
-      columns={["Time", "Where", "Type", "Reason", "Message"]}
-      rows={of.map(({ at, where = "", type, reason, message }) => ({
-        key: at + where + reason + message,
-        cells: [<Time at={at} key="time" />, where, type, reason, message],
-      }))}
-    />
-  );
-}
-
 /** Returns the time, which moves on every few seconds, for ages. */
 export function useNow(everyMs = 5_000): number {
   const [now, setNow] = useState(Date.now());
@@ -233,8 +137,8 @@ export function useNow(everyMs = 5_000): number {
   return now;
 }
 
-/** Reads a document, and again when `again` changes and every few seconds. Keeps the last one meanwhile. */
-export function useReading<T>(url: string, again: unknown, everyMs = 5_000): Reading<T> {
+/** Reads a document, and again every few seconds and when `again` changes. Keeps the last one meanwhile. */
+export function useReading<T>(url: string, everyMs = 5_000, again?: unknown): Reading<T> {
   const [reading, setReading] = useState<Reading<T> & { readonly url?: string }>({});
   const known = useRef(reading);
   known.current = reading.url === url ? reading : {};
@@ -253,7 +157,7 @@ export function useReading<T>(url: string, again: unknown, everyMs = 5_000): Rea
       stop.abort();
       clearTimeout(timer);
     };
-  }, [url, again, everyMs]);
+  }, [url, everyMs, again]);
   return known.current;
 }
 

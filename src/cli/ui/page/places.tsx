@@ -1,12 +1,13 @@
 import type { JSX } from "preact";
 import { podsCommands } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
+import { Head } from "./head.tsx";
 import { MemberLink, ServiceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Loaded, Table } from "./parts.tsx";
+import { Loaded } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
 import { useServices } from "./services.tsx";
+import { Table } from "./table.tsx";
 import { byKey, jobWorkloads, podWorkloads } from "./workload-rows.ts";
 import { useJobs } from "./workloads.tsx";
 
@@ -15,12 +16,14 @@ export function NodePage({ member, name }: { member: string; name: string }): JS
   const own = [...useLive().pods.values()].filter((row) => row.member === member && row.node === name);
   return (
     <>
-      <header class="view-head">
-        <h1>{name}</h1>
-        <p>
-          node in <MemberLink name={member} />, which shows its room; {counted(own.length, "pod")} of this host
-        </p>
-      </header>
+      <Head
+        title={name}
+        about={
+          <>
+            node in <MemberLink name={member} />, which shows its room; {counted(own.length, "pod")} of this host
+          </>
+        }
+      />
       <PodList pods={own} query={{ member, q: name }} />
     </>
   );
@@ -30,68 +33,54 @@ export function NodePage({ member, name }: { member: string; name: string }): JS
 export function NamespacePage({ name }: { name: string }): JSX.Element {
   const { pods, whole } = useLive();
   const own = [...pods.values()].filter(({ namespace }) => namespace === name);
-  const { jobs, problem } = useJobs();
+  const { jobs, notes } = useJobs();
   const known = podWorkloads(own);
   const others = jobs.filter(({ namespace }) => namespace === name);
-  const workloads = [...known, ...jobWorkloads(others, known)].sort(byKey);
-  const objects = whole.rows.filter(({ namespace }) => namespace === name);
   return (
     <>
-      <header class="view-head">
-        <h1>{name}</h1>
-        <p>namespace, {counted(own.length, "delegated pod")}</p>
-        <CopyButtons name={name} commands={podsCommands(name)} />
-      </header>
+      <Head
+        title={name}
+        about={`namespace, ${counted(own.length, "delegated pod")}`}
+        name={name}
+        commands={podsCommands(name)}
+      />
       <h2>Workloads</h2>
-      {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}
-      {workloads.length === 0 ? (
-        <p class="muted">No workload has delegated pods.</p>
-      ) : (
-        <Table
-          columns={["Workload", "Pods", "Waiting", "Members", "Why"]}
-          rows={workloads.map(({ key, link, kind, name: workload, total, waiting, places, why }) => ({
-            key,
-            cells: [
-              <a href={link} key="workload">
-                {kind}/{workload}
-              </a>,
-              total,
-              waiting,
-              [...places].map(([member, { text }]) => `${member}: ${text}`).join(", "),
-              why ?? "",
-            ],
-          }))}
-        />
-      )}
-      <Services namespace={name} />
-      <h2>Whole objects</h2>
-      <ObjectList objects={objects} />
-      <h2>Pods</h2>
-      <PodList pods={own} query={{ namespace: name }} />
-    </>
-  );
-}
-
-function Services({ namespace }: { namespace: string }): JSX.Element {
-  return (
-    <>
+      {notes}
+      <Table
+        none="No workload has delegated pods."
+        rows={[...known, ...jobWorkloads(others, known)].sort(byKey)}
+        keyOf={({ key }) => key}
+        columns={{
+          Workload: (row) => (
+            <a href={row.link}>
+              {row.kind}/{row.name}
+            </a>
+          ),
+          Pods: ({ total }) => total,
+          Waiting: ({ waiting }) => waiting,
+          Members: ({ places }) => [...places].map(([member, { text }]) => `${member}: ${text}`).join(", "),
+          Why: ({ why = "" }) => why,
+        }}
+      />
       <h2>Services</h2>
-      <Loaded reading={useServices(namespace)} what="its Services">
+      <Loaded reading={useServices(name)} what="its Services">
         {(rows) => (
           <Table
-            columns={["Service", "What", "Ready"]}
             none="It has none."
-            rows={rows.map(({ name, about, ready, endpoints }) => ({
-              key: name,
-              cells: [
-                <ServiceLink namespace={namespace} name={name} key="service" />,
-                about,
-                `${ready} of ${endpoints}`,
-              ],
-            }))}
+            rows={rows}
+            keyOf={(service) => service.name}
+            columns={{
+              Service: (service) => <ServiceLink namespace={name} name={service.name} />,
+              What: ({ about }) => about,
+              Ready: ({ ready, endpoints }) => `${ready} of ${endpoints}`,
+            }}
           />
         )}
       </Loaded>
+      <h2>Whole objects</h2>
+      <ObjectList objects={whole.rows.filter(({ namespace }) => namespace === name)} />
+      <h2>Pods</h2>
+      <PodList pods={own} query={{ namespace: name }} />
     </>
   );
 }

@@ -8,9 +8,9 @@ import {
   waitingPods,
   whyNotMore,
 } from "../../plan/outcome.ts";
+import { Head } from "./head.tsx";
 import { MemberLink } from "./links.tsx";
-import { Table } from "./parts.tsx";
-import { Pending, Reasons } from "./reasons.tsx";
+import { Pending, Reasons, Table } from "./table.tsx";
 import { builtInWords, objectWords, type WholeWords } from "./whole-plan.ts";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
@@ -24,15 +24,12 @@ const EXAMPLE = "Paste or drop a manifest: a Deployment, Job, Pod, … as `kubec
 
 /** Shows where the pods of a manifest would go. Nothing is stored. */
 export function PlanPage(): JSX.Element {
-  const [plan, setPlan] = useState<Plan | undefined>();
-  const [problem, setProblem] = useState("");
+  const [{ plan, problem }, setAnswer] = useState<Answer>({});
   const [isAsking, setAsking] = useState(false);
   const text = useRef<HTMLTextAreaElement>(null);
   const ask = async (): Promise<void> => {
     setAsking(true);
-    const { plan: answer, problem: why } = await askPlan(text.current?.value ?? "");
-    setPlan(answer);
-    setProblem(why ?? "");
+    setAnswer(await askPlan(text.current?.value ?? ""));
     setAsking(false);
   };
   const drop = async (event: DragEvent): Promise<void> => {
@@ -44,10 +41,7 @@ export function PlanPage(): JSX.Element {
   };
   return (
     <>
-      <header class="view-head">
-        <h1>Plan</h1>
-        <p>Where the pods of a manifest would go now. Nothing is stored.</p>
-      </header>
+      <Head title="Plan" about="Where the pods of a manifest would go now. Nothing is stored." />
       <form
         class="plan"
         onSubmit={(event) => {
@@ -71,7 +65,7 @@ export function PlanPage(): JSX.Element {
         </button>
       </form>
       <div aria-live="polite">
-        {problem !== "" && <p class="trouble">{problem}</p>}
+        {problem !== undefined && <p class="trouble">{problem}</p>}
         {plan?.workloads.map((workload) => (
           <PlannedWorkload key={`${workload.kind}/${workload.namespace}/${workload.name}`} workload={workload} />
         ))}
@@ -91,7 +85,12 @@ export function PlanPage(): JSX.Element {
   );
 }
 
-async function askPlan(manifest: string): Promise<{ readonly plan?: Plan; readonly problem?: string }> {
+interface Answer {
+  readonly plan?: Plan;
+  readonly problem?: string;
+}
+
+async function askPlan(manifest: string): Promise<Answer> {
   try {
     const headers = { "content-type": "application/yaml" };
     const response = await fetch("/api/plan", { method: "POST", headers, body: manifest });
@@ -141,19 +140,19 @@ function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: 
   return (
     <Table
       isMuted
-      columns={["Member", "Now", "Planned", "Share", "Why not more"]}
-      rows={clusters.map((member) => ({
-        key: member.cluster,
-        cells: [
-          <MemberLink key="member" name={member.cluster} />,
-          member.now,
-          placedText(member),
-          <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`} key="share">
+      rows={clusters}
+      keyOf={({ cluster }) => cluster}
+      columns={{
+        Member: ({ cluster }) => <MemberLink name={cluster} />,
+        Now: ({ now }) => now,
+        Planned: placedText,
+        Share: (member) => (
+          <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`}>
             <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
-          </div>,
-          whyNotMore(member, pods).join("; "),
-        ],
-      }))}
+          </div>
+        ),
+        "Why not more": (member) => whyNotMore(member, pods).join("; "),
+      }}
     />
   );
 }

@@ -2,16 +2,17 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Journey } from "../../explain/pod.ts";
 import type { ComparedView, PodPageView } from "../model.ts";
-import { podCommands } from "./commands.ts";
+import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
-import { CopyButtons } from "./copy.tsx";
+import { apiPath, readDocument } from "./document.ts";
+import { Copies } from "./head.tsx";
 import { MemberLink, NamespaceLink, NodeLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Empty, Events, Loaded, Status, Time, Troubles, useReading } from "./parts.tsx";
-import { Reasons } from "./reasons.tsx";
+import { Check, Loaded, Status, Time, Troubles, useReading } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 import { LedByServices } from "./services.tsx";
+import { Events, Reasons } from "./table.tsx";
 
 const TABS = ["way", "log", "events", "yaml"] as const;
 const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
@@ -25,10 +26,10 @@ const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
 export function PodPage({ route, namespace, name }: { route: Route; namespace: string; name: string }): JSX.Element {
   const { pods } = useLive();
   const row = [...pods.values()].find((each) => each.namespace === namespace && each.name === name);
-  const path = `/api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const path = apiPath("pods", namespace, name);
   // A changed row is the signal to read again.
   const again = row === undefined ? "" : `${row.status}${row.member}${row.ready}${row.restarts}`;
-  const reading = useReading<PodPageView>(path, again);
+  const reading = useReading<PodPageView>(path, undefined, again);
   const tab = TABS.find((each) => each === route.query.get("tab")) ?? "way";
   return (
     <div class="fill">
@@ -55,7 +56,11 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
           )}
           <LedByServices namespace={namespace} pods={[name]} />
         </p>
-        <CopyButtons name={name} commands={podCommands(namespace, name)} yaml={`${path}/delegate`} />
+        <Copies
+          name={name}
+          commands={objectCommands("pod", namespace, name)}
+          yaml={() => readYaml(`${path}/delegate`)}
+        />
         <div class="tabs" role="tablist" aria-label="Parts of the pod">
           {TABS.map((each) => (
             <button
@@ -89,29 +94,28 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
   );
 }
 
+/** Returns the pod's YAML, of the lines that it has beside its delegate. */
+async function readYaml(url: string): Promise<string> {
+  const { value, problem } = await readDocument<ComparedView>(url, {}, new AbortController().signal);
+  if (value === undefined) throw new Error(problem);
+  return value.lines.flatMap(({ left }) => (left === undefined ? [] : `${left}\n`)).join("");
+}
+
 function Way({ journey }: { journey: Journey }): JSX.Element {
   const [isZoned, setZoned] = useState(false);
   return (
     <>
       <Troubles of={journey.troubles} />
       {journey.notRead !== undefined && <p class="muted">{journey.notRead}</p>}
-      <label class="zoned">
-        <input type="checkbox" checked={isZoned} onChange={({ currentTarget }) => setZoned(currentTarget.checked)} />{" "}
-        dates and time zone
-      </label>
+      <div class="zoned">
+        <Check words="dates and time zone" isChecked={isZoned} onCheck={setZoned} />
+      </div>
       <ol class="way">
-        {journey.stations.map(({ at, clock, isUntimed, what, details, reasons }) => (
-          <li key={what + at} class={at === undefined && isUntimed !== true ? "pending" : ""}>
+        {journey.stations.map(({ at, clock, isUntimed = false, what, details, reasons }) => (
+          <li key={what + at} class={at === undefined && !isUntimed ? "pending" : ""}>
             <span class="when">
-              {at === undefined ? (
-                isUntimed === true ? (
-                  <span class="muted">not on record</span>
-                ) : (
-                  <span class="muted">now</span>
-                )
-              ) : (
-                <Time at={at} isZoned={isZoned} />
-              )}
+              {at !== undefined && <Time at={at} isZoned={isZoned} />}
+              {at === undefined && <span class="muted">{isUntimed ? "not on record" : "now"}</span>}
               {clock !== undefined && <small>clock of {clock === "host" ? "the host" : clock}</small>}
             </span>
             <div>
@@ -125,20 +129,17 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
   );
 }
 
+interface BothProps {
+  readonly path: string;
+  readonly again: string;
+  readonly journey: Journey;
+  readonly tab: "events" | "yaml";
+}
+
 /** The pod on the host, and its delegate in the member. */
-function Both({
-  path,
-  again,
-  journey,
-  tab,
-}: {
-  path: string;
-  again: string;
-  journey: Journey;
-  tab: "events" | "yaml";
-}): JSX.Element {
+function Both({ path, again, journey, tab }: BothProps): JSX.Element {
   return (
-    <Loaded reading={useReading<ComparedView>(`${path}/delegate`, again)} what="the delegate">
+    <Loaded reading={useReading<ComparedView>(`${path}/delegate`, undefined, again)} what="the delegate">
       {(value) =>
         tab === "yaml" ? (
           <Compared view={value} what={["Pod", "delegate"]} />
@@ -164,11 +165,7 @@ function EventsOfBoth({ journey, delegate }: { journey: Journey; delegate: Compa
           Events in {member} are not shown, but for those that Legation copied to the host: {why}
         </p>
       )}
-      {all.length === 0 ? (
-        <Empty title="No events">API servers keep events for an hour by default.</Empty>
-      ) : (
-        <Events of={all} />
-      )}
+      <Events of={all} none="None. API servers keep events for an hour by default." />
     </>
   );
 }

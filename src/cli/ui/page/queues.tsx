@@ -6,13 +6,14 @@ import type { QueueStatus } from "../../explain/queues.ts";
 import { reasonLine, reasonsOf } from "../../explain/reasons.ts";
 import type { QueuesView } from "../model.ts";
 import { QUEUES_COMMANDS } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
 import type { Reading } from "./document.ts";
 import { capital, counted } from "./format.ts";
+import { Head } from "./head.tsx";
 import { MemberLink } from "./links.tsx";
-import { Empty, Listed, Loaded, Table, useNow } from "./parts.tsx";
+import { Empty, Loaded, listed, useNow } from "./parts.tsx";
 import { queuesOf, quotaRows, waitingLink, waitingQueues, whyQueued } from "./queue-rows.ts";
 import { linkTo } from "./route.ts";
+import { Table } from "./table.tsx";
 
 const READING: Context<Reading<QueuesView>> = createContext<Reading<QueuesView>>({});
 /** Gives all views the queues, which are read once for them. */
@@ -23,7 +24,7 @@ function useQueues(): readonly QueueStatus[] {
 }
 
 /** Kueue's queues: who waits, since when, why, and what would free it. `only`: the name of one of them. */
-export function Queues({ only }: { only: string | undefined }): JSX.Element {
+export function Queues({ only }: { only?: string }): JSX.Element {
   return (
     <Loaded isView reading={useContext(READING)} what="the queues">
       {(view) => <All view={view} only={only} />}
@@ -41,23 +42,16 @@ function All({ view: { queues, hidden }, only }: { view: QueuesView; only: strin
   }
   const shown = only === undefined ? queues : queues.filter(({ name }) => name === only);
   const waiting = queues.reduce((sum, { pending }) => sum + pending, 0);
+  const all = `${counted(queues.length, "queue")}, ${counted(waiting, "workload")} waiting`;
   return (
     <>
-      <header class="view-head">
-        <h1>{only ?? "Queues"}</h1>
-        <p>
-          {only === undefined ? (
-            `${counted(queues.length, "queue")}, ${counted(waiting, "workload")} waiting`
-          ) : (
-            <a href={linkTo(["queues"])}>all queues</a>
-          )}
-        </p>
-        <CopyButtons commands={QUEUES_COMMANDS} />
-      </header>
+      <Head
+        title={only ?? "Queues"}
+        about={only === undefined ? all : <a href={linkTo(["queues"])}>all queues</a>}
+        commands={QUEUES_COMMANDS}
+      />
       {hidden !== undefined && <p class="muted">{capital(hidden)}.</p>}
-      {shown.length === 0 && (
-        <p class="muted">{only === undefined ? "There is no ClusterQueue." : `There is no ClusterQueue ${only}.`}</p>
-      )}
+      {shown.length === 0 && <p class="muted">There is no ClusterQueue{only === undefined ? "" : ` ${only}`}.</p>}
       {shown.map((queue) => (
         <Queue key={queue.name} queue={queue} />
       ))}
@@ -67,6 +61,7 @@ function All({ view: { queues, hidden }, only }: { view: QueuesView; only: strin
 
 function Queue({ queue }: { queue: QueueStatus }): JSX.Element {
   const { name, cohort, stopped, admitted, pending, waiting, followsMembers } = queue;
+  const now = useNow();
   const rest = pending - waiting.length;
   const facts = [
     `${admitted.toLocaleString()} admitted`,
@@ -82,27 +77,34 @@ function Queue({ queue }: { queue: QueueStatus }): JSX.Element {
       <p>{facts.join(", ")}</p>
       {stopped !== undefined && <p class="trouble">Admits nothing: {stopped}</p>}
       <Table
-        columns={["Flavor", "Resource", "Used", "Quota", "Members"]}
         none="It has no quotas."
-        rows={quotaRows(queue).map(({ key, flavor, members, resource, used, quota }) => ({
-          key,
-          cells: [
-            flavor,
-            resource,
-            used,
-            quota,
-            members.length === 0 ? (
-              ""
+        rows={quotaRows(queue)}
+        keyOf={({ key }) => key}
+        columns={{
+          Flavor: ({ flavor }) => flavor,
+          Resource: ({ resource }) => resource,
+          Used: ({ used }) => used,
+          Quota: ({ quota }) => quota,
+          Members: ({ members }) =>
+            members.length > 0 ? (
+              <span>{listed(members.map((member) => <MemberLink key={member} name={member} />))}</span>
             ) : (
-              <Listed
-                key="members"
-                items={members.map((member) => [member, <MemberLink key={member} name={member} />])}
-              />
+              ""
             ),
-          ],
-        }))}
+        }}
       />
-      <Waiting of={waiting} />
+      <Table
+        none="Nothing waits."
+        rows={waiting}
+        keyOf={({ namespace, workload }) => `${namespace}/${workload}`}
+        columns={{
+          Workload: (workload) => <WaitingName of={workload} />,
+          Namespace: ({ namespace }) => namespace,
+          For: ({ since }) => ageOf(since, now) ?? "–",
+          "What would free it": ({ waitsFor = "" }) => waitsFor,
+          Why: ({ why }) => why.flatMap((message) => reasonsOf(message).map(reasonLine)).join("; "),
+        }}
+      />
       {waiting.length > 0 && rest > 0 && <p class="muted">{counted(rest, "more workload")} wait in it.</p>}
     </section>
   );
@@ -110,26 +112,6 @@ function Queue({ queue }: { queue: QueueStatus }): JSX.Element {
 
 function QueueLink({ name }: { name: string }): JSX.Element {
   return <a href={linkTo(["queues", name])}>{name}</a>;
-}
-
-function Waiting({ of }: { of: readonly WaitingWorkload[] }): JSX.Element {
-  const now = useNow();
-  return (
-    <Table
-      columns={["Workload", "Namespace", "For", "What would free it", "Why"]}
-      none="Nothing waits."
-      rows={of.map((workload) => ({
-        key: `${workload.namespace}/${workload.workload}`,
-        cells: [
-          <WaitingName key="workload" of={workload} />,
-          workload.namespace,
-          ageOf(workload.since, now) ?? "–",
-          workload.waitsFor ?? "",
-          workload.why.flatMap((message) => reasonsOf(message).map(reasonLine)).join("; "),
-        ],
-      }))}
-    />
-  );
 }
 
 function WaitingName({ of }: { of: WaitingWorkload }): JSX.Element {
@@ -147,21 +129,16 @@ export function QueuesThatWait(): JSX.Element | null {
     <section>
       <h2>What waits in queues</h2>
       <Table
-        columns={["Queue", "Waiting", "Longest", "Such as", "Why"]}
         none={`Nothing waits in ${counted(queues.length, "queue")}.`}
-        rows={waitingQueues(queues).map((queue) => {
-          const [first] = queue.waiting;
-          return {
-            key: queue.name,
-            cells: [
-              <QueueLink key="queue" name={queue.name} />,
-              queue.pending,
-              ageOf(first?.since ?? "", now) ?? "–",
-              first === undefined ? "–" : <WaitingName key="workload" of={first} />,
-              whyQueued(queue) ?? "",
-            ],
-          };
-        })}
+        rows={waitingQueues(queues)}
+        keyOf={({ name }) => name}
+        columns={{
+          Queue: ({ name }) => <QueueLink name={name} />,
+          Waiting: ({ pending }) => pending,
+          Longest: ({ waiting: [first] }) => ageOf(first?.since, now) ?? "–",
+          "Such as": ({ waiting: [first] }) => (first === undefined ? "–" : <WaitingName of={first} />),
+          Why: (queue) => whyQueued(queue) ?? "",
+        }}
       />
     </section>
   );
@@ -174,9 +151,7 @@ export function QueuesOfMember({ name }: { name: string }): JSX.Element | null {
   return (
     <>
       <dt>Queues</dt>
-      <dd>
-        <Listed items={names.map((queue) => [queue, <QueueLink key={queue} name={queue} />])} />
-      </dd>
+      <dd>{listed(names.map((queue) => <QueueLink key={queue} name={queue} />))}</dd>
     </>
   );
 }

@@ -7,19 +7,8 @@ export interface Column<Row> {
   /** CSS width. */
   readonly width: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** Sorts by this value. Undefined: the column does not sort. */
-  readonly by?: (row: Row) => string | number;
-}
-
-/** The order of rows: a column, ascending or descending. */
-export interface Order {
-  readonly column: string;
-  readonly isDescending: boolean;
-}
-
-/** Reads the order that an address names: `Age`, or `-Age` for descending. */
-export function orderOf(sort: string): Order {
-  return { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
+  /** Sorts by this value. */
+  readonly by: (row: Row) => string | number;
 }
 
 const ROW_PX = 36;
@@ -35,21 +24,26 @@ export function Rows<Row>(props: {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
-  readonly order: Order;
-  /** Takes the order as an address names it. */
-  readonly onOrder: (sort: string) => void;
+  /** The column that orders them, as an address names it: `Age`, or `-Age` for descending. */
+  readonly sort: string;
+  readonly onSort: (sort: string) => void;
   /** CSS width below which the table scrolls sideways. */
-  readonly minWidth?: string;
-  /** Words for no rows, and the view without filters. */
-  readonly none: { readonly words: string; readonly link: string };
+  readonly minWidth?: string | undefined;
+  /** Stands in place of rows. */
+  readonly none: ComponentChildren;
 }): JSX.Element {
-  const { columns, rows, keyOf, order, onOrder, minWidth } = props;
+  const { label, columns, rows, keyOf, sort, onSort, minWidth, none } = props;
   const box = useRef<HTMLElement>(null);
-  const [view, setView] = useState({ top: 0, height: 800 });
+  const [view, setView] = useState({ top: 0, height: 800, isNarrow: matchMedia(NARROW).matches });
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
-    const read = (): void => setView({ top: element.scrollTop, height: element.clientHeight });
+    const read = (): void =>
+      setView({
+        top: element.scrollTop,
+        height: element.clientHeight,
+        isNarrow: matchMedia(NARROW).matches,
+      });
     const observer = new ResizeObserver(read);
     observer.observe(element);
     element.addEventListener("scroll", read, { passive: true });
@@ -58,12 +52,12 @@ export function Rows<Row>(props: {
       element.removeEventListener("scroll", read);
     };
   }, []);
-  const rowPx = useNarrow() ? CARD_PX + columns.length * LINE_PX : ROW_PX;
+  const rowPx = view.isNarrow ? CARD_PX + columns.length * LINE_PX : ROW_PX;
   const first = Math.max(0, Math.floor(view.top / rowPx) - SPARE_ROWS);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowPx) + SPARE_ROWS);
   return (
     // The box scrolls by keyboard, so it takes the focus.
-    <section class="rows" ref={box} tabIndex={0} aria-label={props.label}>
+    <section class="rows" ref={box} tabIndex={0} aria-label={label}>
       <table aria-rowcount={rows.length + 1} style={{ "--least": minWidth, "--row": `${rowPx}px` }}>
         <colgroup>
           {columns.map(({ name, width }) => (
@@ -72,9 +66,17 @@ export function Rows<Row>(props: {
         </colgroup>
         <thead>
           <tr aria-rowindex={1}>
-            {columns.map((column) => (
-              <Head key={column.name} column={column} order={order} onOrder={onOrder} />
-            ))}
+            {columns.map(({ name }) => {
+              const order = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
+              return (
+                <th key={name} scope="col" aria-sort={order} title={name}>
+                  <button type="button" onClick={() => onSort(order === "ascending" ? `-${name}` : name)}>
+                    {name}
+                    <span aria-hidden="true">{{ none: "", ascending: " ↑", descending: " ↓" }[order]}</span>
+                  </button>
+                </th>
+              );
+            })}
           </tr>
         </thead>
         <tbody>
@@ -96,23 +98,11 @@ export function Rows<Row>(props: {
       </table>
       {rows.length === 0 && (
         <p class="none" role="status">
-          {props.none.words} <a href={props.none.link}>Show all</a>
+          {none}
         </p>
       )}
     </section>
   );
-}
-
-/** Reports whether the window is so narrow that rows are cards. */
-function useNarrow(): boolean {
-  const [query] = useState(() => matchMedia(NARROW));
-  const [isNarrow, setNarrow] = useState(query.matches);
-  useEffect(() => {
-    const read = (): void => setNarrow(query.matches);
-    query.addEventListener("change", read);
-    return () => query.removeEventListener("change", read);
-  }, [query]);
-  return isNarrow;
 }
 
 /** Keeps the place of rows that are not in the page. */
@@ -125,36 +115,11 @@ function Spacer({ px, columns }: { px: number; columns: number }): JSX.Element |
   );
 }
 
-function Head<Row>({
-  column: { name, by },
-  order,
-  onOrder,
-}: {
-  column: Column<Row>;
-  order: Order;
-  onOrder: (sort: string) => void;
-}): JSX.Element {
-  const isSorted = order.column === name;
-  const sort = isSorted ? (order.isDescending ? "descending" : "ascending") : "none";
-  return (
-    <th scope="col" aria-sort={by && sort} title={name}>
-      {by === undefined ? (
-        name
-      ) : (
-        <button type="button" onClick={() => onOrder(isSorted && !order.isDescending ? `-${name}` : name)}>
-          {name}
-          <span aria-hidden="true">{isSorted ? (order.isDescending ? " ↓" : " ↑") : ""}</span>
-        </button>
-      )}
-    </th>
-  );
-}
-
-/** Returns the rows in the order of a column. */
-export function ordered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], order: Order): Row[] {
-  const by = columns.find(({ name }) => name === order.column)?.by;
-  if (by === undefined) return [...rows];
-  const sign = order.isDescending ? -1 : 1;
+/** Returns the rows in the order of a column, named as `sort` of `Rows`. */
+export function ordered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort: string): readonly Row[] {
+  const by = columns.find(({ name }) => name === sort.replace(/^-/, ""))?.by;
+  if (by === undefined) return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
   const keyed = rows.map((row) => ({ row, key: by(row) }));
   keyed.sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : 0));
   return keyed.map(({ row }) => row);

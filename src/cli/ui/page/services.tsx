@@ -2,33 +2,36 @@ import type { JSX } from "preact";
 import type { ServiceStatus } from "../../explain/service.ts";
 import { clusterText, reachesText, serviceSummary, unreachedText } from "../../explain/service-words.ts";
 import type { ServiceRow } from "../model.ts";
-import { serviceCommands } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
-import type { Reading } from "./document.ts";
+import { objectCommands } from "./commands.ts";
+import { apiPath, type Reading } from "./document.ts";
+import { Head } from "./head.tsx";
 import { MemberLink, NamespaceLink, ServiceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Listed, Loaded, Table, Troubles, useReading } from "./parts.tsx";
+import { Loaded, listed, Troubles, useReading } from "./parts.tsx";
 import { PodList } from "./pod-list.tsx";
 import { linkTo } from "./route.ts";
+import { Table } from "./table.tsx";
 
 const READ_EVERY_MS = 15_000;
 
 /** The view of a Service: where its endpoints are, and from where it leads to them. */
 export function ServicePage({ namespace, name }: { namespace: string; name: string }): JSX.Element {
-  const path = `/api/services/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   const { pods } = useLive();
   const led = useServices(namespace).value?.find((row) => row.name === name)?.pods ?? [];
   const own = [...pods.values()].filter((row) => row.namespace === namespace && led.includes(row.name));
   return (
     <>
-      <header class="view-head">
-        <h1>Service/{name}</h1>
-        <p>
-          namespace <NamespaceLink name={namespace} />
-        </p>
-        <CopyButtons name={name} commands={serviceCommands(namespace, name)} />
-      </header>
-      <Loaded reading={useReading<ServiceStatus>(path, undefined)} what="the Service">
+      <Head
+        title={`Service/${name}`}
+        about={
+          <>
+            namespace <NamespaceLink name={namespace} />
+          </>
+        }
+        name={name}
+        commands={objectCommands("service", namespace, name)}
+      />
+      <Loaded reading={useReading<ServiceStatus>(apiPath("services", namespace, name))} what="the Service">
         {(value) => <Reach value={value} />}
       </Loaded>
       <h2>Delegated pods that it leads to</h2>
@@ -43,7 +46,6 @@ function Reach({ value }: { value: ServiceStatus }): JSX.Element {
     <>
       <Table
         isMuted
-        columns={["From", "Network", "Ready", "Not ready", "Reaches", "Not reached"]}
         caption={
           <>
             {serviceSummary(value)}
@@ -59,17 +61,16 @@ function Reach({ value }: { value: ServiceStatus }): JSX.Element {
             )}
           </>
         }
-        rows={clusters.map((one) => ({
-          key: clusterText(one.cluster),
-          cells: [
-            one.cluster === undefined ? clusterText(undefined) : <MemberLink name={one.cluster} key="from" />,
-            one.network ?? "",
-            one.ready,
-            one.notReady,
-            reachesText(one) || "–",
-            unreachedText(one),
-          ],
-        }))}
+        rows={clusters}
+        keyOf={({ cluster }) => clusterText(cluster)}
+        columns={{
+          From: ({ cluster }) => (cluster === undefined ? clusterText(cluster) : <MemberLink name={cluster} />),
+          Network: ({ network = "" }) => network,
+          Ready: ({ ready }) => ready,
+          "Not ready": ({ notReady }) => notReady,
+          Reaches: (one) => reachesText(one) || "–",
+          "Not reached": unreachedText,
+        }}
       />
       <Troubles of={troubles} />
       {hidden !== undefined && <p class="muted">{hidden}</p>}
@@ -79,7 +80,7 @@ function Reach({ value }: { value: ServiceStatus }): JSX.Element {
 
 /** Reads the Services of a namespace. */
 export function useServices(namespace: string): Reading<readonly ServiceRow[]> {
-  return useReading(`/api/services/${encodeURIComponent(namespace)}`, undefined, READ_EVERY_MS);
+  return useReading(apiPath("services", namespace), READ_EVERY_MS);
 }
 
 /** Links to the Services that lead to some of these pods. Nothing without such a Service. */
@@ -88,9 +89,6 @@ export function LedByServices({ namespace, pods }: { namespace: string; pods: re
   const leading = all.filter((service) => service.pods.some((pod) => pods.includes(pod)));
   if (leading.length === 0) return null;
   return (
-    <>
-      , behind{" "}
-      <Listed items={leading.map(({ name }) => [name, <ServiceLink key={name} namespace={namespace} name={name} />])} />
-    </>
+    <>, behind {listed(leading.map(({ name }) => <ServiceLink key={name} namespace={namespace} name={name} />))}</>
   );
 }

@@ -81,21 +81,10 @@ export function jobWorkloads(rows: readonly JobRow[], known: readonly WorkloadRo
   return rows
     .filter((row) => isShown(row) || (row.kind === "CronJob" && ofCrons.has(`${row.namespace}/${row.name}`)))
     .filter(({ kind, namespace, name }) => !keys.has(`${namespace}/${kind}/${name}`))
-    .map(({ kind, namespace, name, state }) => ({
-      key: `${namespace}/${kind}/${name}`,
-      link: linkTo(["workloads", kind, namespace, name]),
-      kind,
-      namespace,
-      name,
-      isWhole: false,
-      total: 0,
-      waiting: 0,
-      leaving: 0,
-      why: state,
-      places: new Map(),
-    }));
+    .map(({ kind, namespace, name, state }) => ({ ...workloadRow(`${namespace}/${kind}/${name}`, []), why: state }));
 }
 
+/** Returns the row of a workload by its pods, of which there may be none. */
 function workloadRow(key: string, pods: readonly PodRow[]): WorkloadRow {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const there = Map.groupBy(
@@ -140,11 +129,8 @@ function podShare(pods: readonly PodRow[], total: number): PlaceShare {
 export function wholeWorkload(row: WholeRow): WorkloadRow {
   const { type, kind, namespace = "", name, members, isEnding } = row;
   return {
-    key: `${namespace}/${kind}/${name}`,
+    ...workloadRow(`${namespace}/${kind}/${name}`, []),
     link: wholeLink(row),
-    kind,
-    namespace,
-    name,
     isWhole: true,
     total: members.length,
     waiting: type === "jobs" && members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,

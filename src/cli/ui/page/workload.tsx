@@ -3,15 +3,16 @@ import { useMemo } from "preact/hooks";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { workloadCommands } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
+import { apiPath } from "./document.ts";
 import { counted } from "./format.ts";
+import { Head } from "./head.tsx";
 import { MemberLink, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Loaded, Table, Troubles, useReading } from "./parts.tsx";
+import { Loaded, Troubles, useReading } from "./parts.tsx";
 import { PodList } from "./pod-list.tsx";
-import { Pending } from "./reasons.tsx";
 import type { Route } from "./route.ts";
 import { LedByServices } from "./services.tsx";
+import { Pending, Table } from "./table.tsx";
 import { WholeJob } from "./whole.tsx";
 
 /** The view of a workload: what its scheduling preferences want in each member, beside what is there. */
@@ -27,31 +28,30 @@ export function WorkloadPage({
   name: string;
 }): JSX.Element {
   const { pods, version } = useLive();
-  const reading = useReading<WorkloadStatus | WholeJobStatus>(
-    `/api/workloads/${[kind, namespace, name].map(encodeURIComponent).join("/")}`,
-    undefined,
-  );
+  const reading = useReading<WorkloadStatus | WholeJobStatus>(apiPath("workloads", kind, namespace, name));
+  const workload = `${kind}/${name}`;
   const own = useMemo(
-    () => [...pods.values()].filter((row) => row.namespace === namespace && row.workload === `${kind}/${name}`),
-    [version, namespace, kind, name],
+    () => [...pods.values()].filter((row) => row.namespace === namespace && row.workload === workload),
+    [version, namespace, workload],
   );
   return (
     <>
-      <header class="view-head">
-        <h1>
-          {kind}/{name}
-        </h1>
-        <p>
-          namespace <NamespaceLink name={namespace} />
-          <LedByServices namespace={namespace} pods={own.map((row) => row.name)} />
-        </p>
-        <CopyButtons name={name} commands={workloadCommands(kind, namespace, name)} />
-      </header>
+      <Head
+        title={workload}
+        about={
+          <>
+            namespace <NamespaceLink name={namespace} />
+            <LedByServices namespace={namespace} pods={own.map((row) => row.name)} />
+          </>
+        }
+        name={name}
+        commands={workloadCommands(kind, namespace, name)}
+      />
       <Loaded reading={reading} what="the workload">
         {(value) => ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
       </Loaded>
       <h2>Pods</h2>
-      <PodList pods={own} query={{ namespace, workload: `${kind}/${name}` }} />
+      <PodList pods={own} query={{ namespace, workload }} />
     </>
   );
 }
@@ -63,7 +63,6 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
     <>
       <Table
         isMuted
-        columns={["Member", "Wanted", "There", "Ready", "Moving", "Wanted and there", "Why not more"]}
         none="No member has joined yet."
         caption={
           <>
@@ -71,26 +70,22 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
             {rebalance === true && "; running replicas move to keep the division"}
           </>
         }
-        rows={clusters.map((member) => ({
-          key: member.cluster,
-          cells: [
-            <MemberLink name={member.cluster} key="member" />,
-            member.wanted ?? "–",
-            member.has,
-            member.ready,
-            movingText(member, rebalance === true),
-            <div
-              class="pair"
-              role="img"
-              aria-label={`${member.cluster}: ${member.wanted ?? "no share"} wanted, ${member.has} there`}
-              key="pair"
-            >
-              <i class="others" style={{ width: `${((member.wanted ?? 0) / most) * 100}%` }} />
-              <i class="ours" style={{ width: `${(member.has / most) * 100}%` }} />
-            </div>,
-            member.whyNot ?? "",
-          ],
-        }))}
+        rows={clusters}
+        keyOf={({ cluster }) => cluster}
+        columns={{
+          Member: ({ cluster }) => <MemberLink name={cluster} />,
+          Wanted: ({ wanted = "–" }) => wanted,
+          There: ({ has }) => has,
+          Ready: ({ ready }) => ready,
+          Moving: (member) => movingText(member, rebalance === true),
+          "Wanted and there": ({ cluster, wanted, has }) => (
+            <div class="pair" role="img" aria-label={`${cluster}: ${wanted ?? "no share"} wanted, ${has} there`}>
+              <i class="others" style={{ width: `${((wanted ?? 0) / most) * 100}%` }} />
+              <i class="ours" style={{ width: `${(has / most) * 100}%` }} />
+            </div>
+          ),
+          "Why not more": ({ whyNot = "" }) => whyNot,
+        }}
       />
       <Troubles of={troubles} />
       {notDelegated > 0 && (

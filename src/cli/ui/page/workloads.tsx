@@ -2,16 +2,14 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { JobRow } from "../model.ts";
 import { podsCommands } from "./commands.ts";
-import { CopyButtons } from "./copy.tsx";
-import { Filters } from "./filters.tsx";
 import { counted } from "./format.ts";
-import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
-import { Cut, NamespaceLink } from "./links.tsx";
+import { NameLink, NamespaceLink } from "./links.tsx";
+import { Listing } from "./listing.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, NothingDelegated, useReading } from "./parts.tsx";
-import { changeQuery, linkTo, type Route } from "./route.ts";
-import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
+import { Awaited, useReading } from "./parts.tsx";
+import type { Route } from "./route.ts";
+import type { Column } from "./rows.tsx";
 import { byKey, jobWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
 
 const FIRST: readonly Column<WorkloadRow>[] = [
@@ -20,9 +18,7 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     width: "14rem",
     cell: ({ link, kind, name, isWhole }) => (
       <span>
-        <a href={link} title={`${kind}/${name}`} aria-label={`${kind}/${name}`} class="cut">
-          <Cut name={`${kind}/${name}`} />
-        </a>
+        <NameLink href={link} name={`${kind}/${name}`} />
         {isWhole && <span class="chip">whole</span>}
       </span>
     ),
@@ -47,12 +43,7 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     cell: ({ leaving }) => (leaving === 0 ? "–" : <span class="ending">{leaving}</span>),
     by: ({ leaving }) => leaving,
   },
-  {
-    name: "Why",
-    width: "12rem",
-    cell: ({ why }) => <span title={why}>{why ?? ""}</span>,
-    by: ({ why }) => why ?? "~",
-  },
+  { name: "Why", width: "12rem", cell: ({ why }) => <span title={why}>{why}</span>, by: ({ why = "~" }) => why },
 ];
 // Members with a column of their own; more than these share one.
 const MOST_COLUMNS = 12;
@@ -63,17 +54,17 @@ const MEMBER_REM = 8;
 const JOBS_EVERY_MS = 15_000;
 const NO_JOBS: readonly JobRow[] = [];
 
-/** Reads finished Jobs and CronJobs, which have no pods that the page follows. */
-export function useJobs(): { readonly jobs: readonly JobRow[]; readonly problem: string | undefined } {
-  const { value, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
-  return { jobs: value ?? NO_JOBS, problem };
+/** Reads finished Jobs and CronJobs, which have no pods that the page follows. `notes`: why they are not shown. */
+export function useJobs(): { readonly jobs: readonly JobRow[]; readonly notes: JSX.Element | undefined } {
+  const { value: jobs = NO_JOBS, problem } = useReading<readonly JobRow[]>("/api/jobs", JOBS_EVERY_MS);
+  const notes = problem && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>;
+  return { jobs, notes: notes || undefined };
 }
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
   const { workloads, version, isComplete, whole, members } = useLive();
-  const { q = "", namespace = "", member = "", sort = "" } = Object.fromEntries(route.query);
-  const { jobs, problem } = useJobs();
+  const { jobs, notes } = useJobs();
   const all = useMemo(() => {
     const known = [...workloads.list(), ...whole.rows.map(wholeWorkload)];
     return [...known, ...jobWorkloads(jobs, known)].sort(byKey);
@@ -85,58 +76,44 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
     const lost = (name: string): string | undefined => whyLost(name, members);
     return [...FIRST, ...(isMany ? [placesColumn(lost)] : names.map((name) => memberColumn(name, lost(name))))];
   }, [names.join(), members]);
-  const order = orderOf(sort);
-  const shown = useMemo(() => {
-    const words = wordsOf(q);
-    const matching = all.filter((row) => {
-      const { key, isWhole } = row;
-      if (namespace !== "" && row.namespace !== namespace) return false;
-      if (member !== "" && !row.places.has(member)) return false;
-      const text = `${key}${isWhole ? " whole" : ""}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    });
-    return ordered(matching, columns, order);
-  }, [all, q, namespace, member, sort, columns]);
   if (!isComplete && all.length === 0) return <Awaited what="the workloads" />;
+  const namespaces = [...new Set(all.map(({ namespace }) => namespace))].filter(Boolean).sort();
   return (
-    <div class="fill">
-      <header class="view-head">
-        <h1>Workloads</h1>
-        <p>{isComplete ? counted(shown.length, "workload") : "still reading…"}</p>
-        <Filters
-          route={route}
-          filters={[
-            { name: "namespace", of: [...new Set(all.map((row) => row.namespace))].filter(Boolean).sort() },
-            ...(isMany ? [{ name: "member", of: names }] : []),
-          ]}
-        />
-        <CopyButtons commands={podsCommands(namespace || undefined)} />
-      </header>
-      {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}
-      {whole.notRead.map((problem) => (
-        <p class="trouble" key={problem}>
-          Whole objects of a type are not shown: {problem}
-        </p>
-      ))}
-      {isComplete && all.length === 0 ? (
-        <NothingDelegated
-          title="No workload has delegated pods"
-          steps="Pods without a workload are under Pods. Opt a namespace in, and say which workloads go to members:"
-        />
-      ) : (
-        <Rows
-          label="Workloads"
-          columns={columns}
-          rows={shown}
-          keyOf={({ key, isWhole }) => `${key}${isWhole}`}
-          order={order}
-          none={{ words: "No workload is like this.", link: linkTo(["workloads"]) }}
-          onOrder={(sorted) => changeQuery(route, { sort: sorted })}
-          minWidth={`${FIRST_REM + MEMBER_REM * (isMany ? SHOWN_PLACES : names.length)}rem`}
-        />
-      )}
-    </div>
+    <Listing
+      route={route}
+      title="Workloads"
+      about={(shown) => (isComplete ? counted(shown, "workload") : "still reading…")}
+      commands={podsCommands(route.query.get("namespace") ?? undefined)}
+      rows={all}
+      keyOf={({ key, isWhole }) => `${key}${isWhole}`}
+      columns={columns}
+      filters={[
+        { name: "namespace", of: namespaces, has: (row, value) => row.namespace === value },
+        ...(isMany ? [{ name: "member", of: names, has: inMember }] : []),
+      ]}
+      textOf={({ key, isWhole }) => `${key}${isWhole ? " whole" : ""}`}
+      minWidth={`${FIRST_REM + MEMBER_REM * (isMany ? SHOWN_PLACES : names.length)}rem`}
+      none="No workload is like this."
+      notes={
+        <>
+          {notes}
+          {whole.notRead.map((problem) => (
+            <p class="trouble" key={problem}>
+              Whole objects of a type are not shown: {problem}
+            </p>
+          ))}
+        </>
+      }
+      nothing={{
+        title: "No workload has delegated pods",
+        steps: "Pods without a workload are under Pods. Opt a namespace in, and say which workloads go to members:",
+      }}
+    />
   );
+}
+
+function inMember({ places }: WorkloadRow, member: string): boolean {
+  return places.has(member);
 }
 
 /** The column of all members: those with the largest parts, and how many more. `lost`: why cells are what was last known. */

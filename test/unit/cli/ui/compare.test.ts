@@ -61,8 +61,14 @@ test.each([
 });
 
 test("hides the values of a Secret, and still tells that they differ", async () => {
-  const hidden = new Set(["data"]);
-  const lines = await compare({ data: { password: "c2VjcmV0" } }, { data: { password: "b3RoZXI=" } }, hidden);
+  const hidden = new Set(["data", "metadata.annotations.example.com/applied"]);
+  const of = (password: string) => ({
+    metadata: { annotations: { "example.com/applied": password, note: "shown" } },
+    data: { password },
+  });
+  const lines = await compare(of("c2VjcmV0"), of("b3RoZXI="), hidden);
+  expect(JSON.stringify(lines)).not.toContain("c2VjcmV0");
+  expect(JSON.stringify(lines)).toContain("shown");
   expect(lines.at(-1)).toEqual({
     path: "data.password",
     left: "  password: (hidden, 8 characters)",

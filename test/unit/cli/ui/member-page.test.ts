@@ -20,7 +20,7 @@ function hostOf(parts: MemberParts, list: FakeMethods["list"] = async () => NONE
 }
 
 function read(parts: MemberParts, openMember: OpenMember, list?: FakeMethods["list"]) {
-  return readMemberPage(viewerOf(hostOf(parts, list), openMember), "west", signal);
+  return readMemberPage(viewerOf(hostOf(parts, list), openMember), "west");
 }
 
 const SECRET = {

@@ -19,7 +19,7 @@ test("reads the warnings of the shown namespace, newest first", async () => {
       return { items: items, resourceVersion: "1", size: 0 };
     },
   });
-  const found = await readWarnings(host, "shop", new AbortController().signal);
+  const found = await readWarnings({ host, only: "shop", signal: new AbortController().signal });
   expect(found.map(({ name }) => name)).toEqual(["new", "old"]);
   expect(found[0]).toMatchObject({ kind: "Pod", namespace: "shop", reason: "Failed", count: 1 });
   expect(asked).toMatchObject([{ namespace: "shop", fieldSelector: "type=Warning" }]);

@@ -3,17 +3,21 @@ import {
   MEMBERS_COMMANDS,
   memberCommands,
   objectCommands,
-  podCommands,
   podsCommands,
   workloadCommands,
 } from "../../../../../src/cli/ui/page/commands.ts";
 
 test.each([
-  ["a pod", podCommands("shop", "web-0"), "kubectl -n shop get pod web-0 -o yaml", "legation status pod/web-0 -n shop"],
+  [
+    "a pod",
+    objectCommands("pod", "shop", "web-0"),
+    "kubectl -n shop get pod web-0 -o yaml",
+    "legation status pod/web-0 -n shop",
+  ],
   [
     "a workload",
     workloadCommands("Deployment", "shop", "web"),
-    "kubectl -n shop get deployment/web -o yaml",
+    "kubectl -n shop get deployment web -o yaml",
     "legation status deployment/web -n shop",
   ],
   [
@@ -31,7 +35,7 @@ test.each([
   [
     "a workload that the command line does not show",
     workloadCommands("Workflow", "shop", "nightly"),
-    "kubectl -n shop get workflow/nightly -o yaml",
+    "kubectl -n shop get workflow nightly -o yaml",
     "legation status -n shop",
   ],
   ["a member", memberCommands("west"), "kubectl get clusters.legation.dev west -o yaml", "legation status member/west"],

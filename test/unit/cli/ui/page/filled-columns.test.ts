@@ -1,10 +1,14 @@
 import { expect, test } from "vitest";
-import { filledColumns } from "../../../../../src/cli/ui/page/filled-columns.ts";
+import { type Columns, filledColumns } from "../../../../../src/cli/ui/page/filled-columns.ts";
 
 test("leaves out a column of which all cells are empty", () => {
-  const rows = [
-    { key: "a", cells: ["web-0", "n-1", ""] },
-    { key: "b", cells: ["web-1", "", ""] },
-  ];
-  expect(filledColumns(["Pod", "Node", "Why"], rows)).toEqual([0, 1]);
+  const columns: Columns<string> = {
+    Pod: (name) => name,
+    Node: (name) => (name === "web-0" ? "n-1" : ""),
+    Why: () => "",
+  };
+  expect(filledColumns(columns, ["web-0", "web-1"])).toEqual([
+    { name: "Pod", cells: ["web-0", "web-1"] },
+    { name: "Node", cells: ["n-1", ""] },
+  ]);
 });
