@@ -39,8 +39,13 @@ export interface ClusterWatchesOptions {
   readonly log: Logger;
 }
 
-type Named = (namespace: string, name: string) => void;
-type NameOf = (object: Stored<KubeObject>) => string;
+type Watch = Pick<Reflector<KubeObject>, "retry" | "stop">;
+
+/** Returns a Service and its slices, by the name of its export or import. Undefined until they are read: the first call begins that. */
+type Lookup = (
+  namespace: string,
+  name: string,
+) => { readonly service: Stored<Service> | undefined; readonly slices: readonly Stored<EndpointSlice>[] } | undefined;
 
 const NAME_INDEX = "name";
 
@@ -51,26 +56,26 @@ export class ClusterWatches {
   readonly client: ClusterClient;
   /** The served version of imports. */
   readonly served: ServedResource<ServiceImport>;
-  readonly #services: Reflector<Service>;
-  readonly #slices: Reflector<EndpointSlice>;
-  readonly #madeServices: Reflector<Service>;
-  readonly #madeSlices: Reflector<EndpointSlice>;
+  /** The exported Service. */
+  readonly sources: Lookup;
+  /** The Service that was made for an import. */
+  readonly made: Lookup;
+  readonly #all: Watch[] = [];
 
-  constructor(options: ClusterWatchesOptions) {
-    const { client, onExport, onImport, hostId } = options;
+  constructor({ client, hostId, budget, onExport, onImport, onRead, clock, log }: ClusterWatchesOptions) {
     this.client = client;
     this.served = new ServedResource(client, serviceImports);
     const reflect = <T extends KubeObject>(
       resource: Resource<T> | OptionalResource<T>,
-      changed: Named,
-      { nameOf = ({ metadata }) => metadata.name, labelSelector }: { nameOf?: NameOf; labelSelector?: string } = {},
+      changed: ClusterWatchesOptions["onExport"],
+      nameOf: (object: Stored<KubeObject>) => string,
+      labelSelector?: string,
     ): Reflector<T> => {
-      const { budget, onRead, clock, log } = options;
-      return new Reflector<T>({
+      const reflector = new Reflector<T>({
         client,
         resource,
         ...defined({ labelSelector, budget }),
-        indexes: { [NAME_INDEX]: (object) => [indexed(object.metadata.namespace ?? "", nameOf(object))] },
+        indexes: { [NAME_INDEX]: (object) => [indexed(object.metadata.namespace, nameOf(object))] },
         clock,
         log,
         onEvent: ({ object }) => changed(object.metadata.namespace ?? "", nameOf(object)),
@@ -78,20 +83,25 @@ export class ClusterWatches {
           if (state === "watching" || state === "not-served") onRead();
         },
       });
+      this.#all.push(reflector);
+      return reflector;
     };
-    this.exports = reflect(serviceExports, onExport);
-    this.imports = reflect(serviceImports, onImport);
+    const ownName = ({ metadata }: Stored<KubeObject>): string => metadata.name;
+    this.exports = reflect(serviceExports, onExport, ownName);
+    this.imports = reflect(serviceImports, onImport, ownName);
     const others = `!${IMPORTED_LABEL}`;
-    this.#services = reflect(services, onExport, { labelSelector: others });
     // Slices of Legation's copies lead to other clusters.
-    const labelSelector = `${SERVICE_NAME_LABEL},${SLICE_MANAGER_LABEL}!=${GROUP},${others}`;
-    this.#slices = reflect(endpointSlices, onExport, { nameOf: serviceOfSlice, labelSelector });
-    const made = {
-      nameOf: ({ metadata }: Stored<KubeObject>) => metadata.labels?.[IMPORTED_LABEL] ?? "",
-      labelSelector: `${IMPORTED_LABEL},${HOST_LABEL}=${hostId}`,
-    };
-    this.#madeServices = reflect(services, onImport, made);
-    this.#madeSlices = reflect(endpointSlices, onImport, made);
+    const ofServices = `${SERVICE_NAME_LABEL},${SLICE_MANAGER_LABEL}!=${GROUP},${others}`;
+    this.sources = lookup(
+      reflect(services, onExport, ownName, others),
+      reflect(endpointSlices, onExport, serviceOfSlice, ofServices),
+    );
+    const importName = ({ metadata }: Stored<KubeObject>): string => metadata.labels?.[IMPORTED_LABEL] ?? "";
+    const own = `${IMPORTED_LABEL},${HOST_LABEL}=${hostId}`;
+    this.made = lookup(
+      reflect(services, onImport, importName, own),
+      reflect(endpointSlices, onImport, importName, own),
+    );
   }
 
   /** Watches imports: those of an earlier network are to go. */
@@ -100,43 +110,25 @@ export class ClusterWatches {
   }
 
   retry(): void {
-    for (const each of this.#all()) each.retry();
+    for (const each of this.#all) each.retry();
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#all().map((each) => each.stop()));
-  }
-
-  /** Returns the Service of that name, and its slices. Undefined until they are read: the first call begins that. */
-  sources(
-    namespace: string,
-    name: string,
-  ): { readonly service: Stored<Service> | undefined; readonly slices: readonly Stored<EndpointSlice>[] } | undefined {
-    return objectsOf(this.#services, this.#slices, indexed(namespace, name));
-  }
-
-  /** Returns what was made for the import of that name. Undefined until it is read: the first call begins that. */
-  made(namespace: string, name: string): ReturnType<ClusterWatches["sources"]> {
-    return objectsOf(this.#madeServices, this.#madeSlices, indexed(namespace, name));
-  }
-
-  #all(): Pick<Reflector<KubeObject>, "retry" | "stop">[] {
-    return [this.exports, this.imports, this.#services, this.#slices, this.#madeServices, this.#madeSlices];
+    await Promise.all(this.#all.map((each) => each.stop()));
   }
 }
 
-function objectsOf(
-  services: Reflector<Service>,
-  slices: Reflector<EndpointSlice>,
-  value: string,
-): ReturnType<ClusterWatches["sources"]> {
-  services.start();
-  slices.start();
-  if (!services.store.synced || !slices.store.synced) return undefined;
-  const [service] = services.store.byIndex(NAME_INDEX, value);
-  return { service, slices: slices.store.byIndex(NAME_INDEX, value) };
+function lookup(ofServices: Reflector<Service>, ofSlices: Reflector<EndpointSlice>): Lookup {
+  return (namespace, name) => {
+    ofServices.start();
+    ofSlices.start();
+    if (!ofServices.store.synced || !ofSlices.store.synced) return undefined;
+    const value = indexed(namespace, name);
+    const [service] = ofServices.store.byIndex(NAME_INDEX, value);
+    return { service, slices: ofSlices.store.byIndex(NAME_INDEX, value) };
+  };
 }
 
-function indexed(namespace: string, name: string): string {
+function indexed(namespace = "", name: string): string {
   return `${namespace}/${name}`;
 }

@@ -3,7 +3,6 @@ import {
   type KubeNode,
   type KubeObject,
   type Namespace,
-  type ObjectKey,
   objectKey,
   objectRef,
   type ServiceImport,
@@ -51,12 +50,15 @@ export interface ImportControllerOptions extends ControllerOptions {
 
 /** `CLUSTER NAMESPACE/NAME`: an import in a cluster, and its export there. CLUSTER is empty for the host. */
 type ImportKey = `${string} ${string}/${string}`;
+/** `CLUSTER NAMESPACE`: a namespace in a cluster. */
+type Place = `${string} ${string}`;
 type Result = Promise<Expectation<ObservedImport> | undefined>;
 
 interface ClusterRef extends ImportRef {
   readonly cluster: string | undefined;
 }
 
+const CREATE = "create";
 const NOTHING = { service: undefined, slices: [] };
 
 /** Implements the Multi-Cluster Services API (KEP-1645) for the clusters of joined networks. */
@@ -65,10 +67,9 @@ export class ImportController {
   readonly #namespaces: Reflector<Namespace>;
   readonly #host: ClusterWatches;
   readonly #members: MemberWatches<ClusterWatches>;
-  readonly #guard: WriteGuard<ImportKey>;
+  /** Holds writes of an import, and creates in a namespace that a cluster lacks: it gets one with a pod, or is asked again. */
+  readonly #guard: WriteGuard<ImportKey | Place>;
   readonly #loop: Controller<ImportKey, ObservedImport, ImportAction>;
-  /** Imports whose namespace a cluster lacks, by both. */
-  readonly #homeless = new Map<string, Set<ImportKey>>();
 
   constructor(options: ImportControllerOptions) {
     this.#options = options;
@@ -100,7 +101,7 @@ export class ImportController {
     events.onAny(["cluster", "networks"], () => this.#onClusters());
     events.on("nodeReadiness", () => this.#enqueueKnown(() => true));
     events.on("connection", ({ name }) => this.#enqueueKnown(({ cluster }) => cluster === name));
-    events.on("delegate", ({ name }, key) => this.#onNamespace(name, key));
+    events.on("delegate", ({ name }, key) => this.#onNamespace(name, objectRef(key).namespace ?? ""));
   }
 
   start(): void {
@@ -132,9 +133,6 @@ export class ImportController {
   #onClusters(): void {
     const members = this.#options.registry.members();
     this.#members.follow(members);
-    for (const place of this.#homeless.keys()) {
-      if (!members.some(({ name }) => place.startsWith(placeOf(name, "")))) this.#homeless.delete(place);
-    }
     const { members: joined } = this.#options.networks();
     for (const [{ name }, watches] of this.#members) if (joined.has(name)) watches.exports.start();
     this.#enqueueAll();
@@ -148,13 +146,11 @@ export class ImportController {
     }
   }
 
-  #onNamespace(cluster: string, pod: ObjectKey): void {
-    const place = placeOf(cluster, objectRef(pod).namespace ?? "");
-    for (const key of this.#homeless.get(place) ?? []) {
-      this.#guard.forget(key);
-      this.#loop.enqueue(key);
-    }
-    this.#homeless.delete(place);
+  #onNamespace(cluster: string, namespace: string): void {
+    const place = placeOf({ cluster, namespace });
+    if (this.#guard.of(place) === undefined) return;
+    this.#guard.forget(place);
+    this.#enqueueKnown((ref) => placeOf(ref) === place);
   }
 
   #enqueueKnown(concerns: (ref: ClusterRef) => boolean): void {
@@ -206,7 +202,9 @@ export class ImportController {
       unread: names(seen.unread),
       keeps: names(seen.unread.filter((cluster) => !this.#isLost(cluster))),
       exported,
-      heldUntil: (write) => this.#guard.heldUntil(key, nameOf(write), contentOf(write)),
+      heldUntil: (write) =>
+        this.#guard.heldUntil(key, nameOf(write), contentOf(write)) ??
+        (write.type === "create" ? this.#guard.heldUntil(placeOf(ref), CREATE) : undefined),
     };
   }
 
@@ -263,7 +261,7 @@ export class ImportController {
   }
 
   async #execute(action: ImportAction, { key, signal, log }: ActionContext<ImportKey>): Result {
-    const { cluster, namespace } = refOf(key);
+    const { cluster } = refOf(key);
     const watches = this.#clusters().find((one) => one.cluster === cluster)?.watches;
     if (watches === undefined) return undefined;
     const [write, content] = [nameOf(action), contentOf(action)];
@@ -280,12 +278,12 @@ export class ImportController {
         } catch (error) {
           watches.served.doubt(error);
           if (action.type !== "create" || !isKubeError(error)) throw error;
-          const lacksNamespace = error.code === "NotFound" || isNamespaceTerminating(error);
-          if (lacksNamespace) this.#waitForNamespace(key, { cluster, namespace });
-          else if (error.code === "AlreadyExists")
+          if (error.code === "NotFound" || isNamespaceTerminating(error)) {
+            this.#guard.hold(placeOf(refOf(key)), CREATE, "Refused");
+          } else if (error.code === "AlreadyExists") {
             log.warn({ write }, "an object of an import has the name of another one: it is not made");
-          else throw error;
-          this.#guard.hold(key, write, "Refused", { content });
+            this.#guard.hold(key, write, "Refused", { content });
+          } else throw error;
           return undefined;
         }
       },
@@ -304,12 +302,6 @@ export class ImportController {
       onRefused: (reason) => log.warn({ reason, write }, "an object of an import cannot be written"),
     });
   }
-
-  /** A cluster without the namespace has no import. One that gets it has a pod of it, or is asked again. */
-  #waitForNamespace(key: ImportKey, { cluster = "", namespace }: Omit<ClusterRef, "name">): void {
-    const place = placeOf(cluster, namespace);
-    this.#homeless.set(place, (this.#homeless.get(place) ?? new Set<ImportKey>()).add(key));
-  }
 }
 
 function keyOf(cluster: string | undefined, { namespace, name }: ImportRef): ImportKey {
@@ -322,6 +314,6 @@ function refOf(key: ImportKey): ClusterRef {
   return { cluster: cluster === "" ? undefined : cluster, namespace, name };
 }
 
-function placeOf(cluster: string, namespace: string): string {
+function placeOf({ cluster = "", namespace }: Omit<ClusterRef, "name">): Place {
   return `${cluster} ${namespace}`;
 }

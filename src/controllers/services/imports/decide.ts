@@ -2,7 +2,6 @@ import type { WantedCondition } from "../../../api/conditions.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import type {
   EndpointSlice,
-  ExportCondition,
   KubeObject,
   Service,
   ServiceExport,
@@ -47,32 +46,27 @@ export interface ObservedImport {
   readonly heldUntil: (write: ImportAction) => number | undefined;
 }
 
-export type ImportKind = "import" | "service" | "slice";
+/** An import, the Service and EndpointSlices that it owns, and the cluster's own export of the name. */
+export type ImportKind = "import" | "service" | "slice" | "export";
 
 export type ImportAction =
-  | {
-      readonly type: "create";
-      readonly kind: ImportKind;
-      readonly object: ImportObject;
-    }
-  | { readonly type: "patch"; readonly kind: ImportKind; readonly object: Stored<KubeObject>; readonly patch: object }
+  | { readonly type: "create"; readonly kind: ImportKind; readonly object: ImportObject }
   | { readonly type: "delete"; readonly kind: ImportKind; readonly object: Stored<KubeObject> }
   | {
-      readonly type: "status";
-      readonly kind: "status";
-      readonly object: Stored<ServiceImport>;
-      readonly clusters: readonly string[];
-    }
-  | {
-      readonly type: "conditions";
-      readonly kind: "conditions";
-      readonly object: Stored<ServiceExport>;
-      readonly conditions: readonly ExportCondition[];
+      readonly type: "patch" | "status";
+      readonly kind: ImportKind;
+      readonly object: Stored<KubeObject>;
+      /** The merge patch, or the status that is Legation's. */
+      readonly body: object;
     };
 
 /** Brings an import and its Service, slices and export up to date. */
 export function decideImport(observed: ObservedImport, _now: number, wall: number): Decision<ImportAction> {
-  const writes = [...conditionWrites(observed, wall), ...importWrites(observed)];
+  const { import: there, isForeign, unread } = observed;
+  // An export that is not known may be the only one, or decide: only endpoints are written meanwhile.
+  const isPartial = there?.status?.clusters?.some(({ cluster }) => unread.has(cluster)) === true;
+  const ofImport = isForeign ? [] : importWrites(observed).filter(({ kind }) => !isPartial || kind === "slice");
+  const writes = [...conditionWrites(observed, wall), ...ofImport];
   const held = writes.map(observed.heldUntil);
   const actions = writes.filter((_, index) => held[index] === undefined);
   const outcome = actions.length > 0 ? "Writing" : writes.length > 0 ? "Held" : "InStep";
@@ -80,57 +74,40 @@ export function decideImport(observed: ObservedImport, _now: number, wall: numbe
 }
 
 function conditionWrites({ exported }: ObservedImport, wall: number): ImportAction[] {
-  const conditions = exported && conditionsToWrite(exported.object, exported.conditions, wall);
-  return exported === undefined || conditions === undefined
-    ? []
-    : [{ type: "conditions", kind: "conditions", object: exported.object, conditions }];
+  if (exported === undefined) return [];
+  const { object } = exported;
+  const conditions = conditionsToWrite(object, exported.conditions, wall);
+  return conditions === undefined ? [] : [{ type: "status", kind: "export", object, body: { conditions } }];
 }
 
-function importWrites(observed: ObservedImport): ImportAction[] {
-  const { wanted, import: there, service, slices, isForeign, unread } = observed;
-  if (isForeign) return [];
-  // An export that is not known may be the only one, or decide.
-  const isPartial = there?.status?.clusters?.some(({ cluster }) => unread.has(cluster)) === true;
+function importWrites({ wanted, import: there, service, slices, keeps }: ObservedImport): ImportAction[] {
   if (wanted === undefined) {
-    if (isPartial) return [];
     // The import takes the rest along; without it, as after a client deleted it, the rest is left to delete.
-    if (there !== undefined) return [deletion("import", there)];
-    return [...slices.map((slice) => deletion("slice", slice)), ...(service ? [deletion("service", service)] : [])];
+    if (there !== undefined) return deletions("import", [there]);
+    return [...deletions("slice", slices), ...deletions("service", service ? [service] : [])];
   }
   if (there === undefined) return [{ type: "create", kind: "import", object: wanted.import }];
   if (service !== undefined && wanted.service !== undefined && isOfAnotherType(service, wanted.service)) {
-    return isPartial ? [] : [deletion("service", service)];
+    return deletions("service", [service]);
   }
-  return [
-    ...(isPartial ? [] : [...applied("import", there, wanted.import), ...applied("service", service, wanted.service)]),
-    ...sliceWrites(observed, wanted),
-    ...(isPartial ? [] : statusWrites(there, wanted.clusters)),
-  ];
-}
-
-function statusWrites(there: Stored<ServiceImport>, clusters: readonly string[]): ImportAction[] {
-  const shown = (there.status?.clusters ?? []).map(({ cluster }) => cluster);
-  return jsonEqual(shown.toSorted(), clusters.toSorted())
-    ? []
-    : [{ type: "status", kind: "status", object: there, clusters }];
-}
-
-function sliceWrites({ slices, keeps }: ObservedImport, wanted: WantedImport): ImportAction[] {
+  const thereByName = new Map(slices.map((slice) => [slice.metadata.name, slice]));
+  const names = new Set(wanted.slices.map(({ metadata }) => metadata.name));
   const surplus = slices.filter(
-    ({ metadata }) =>
-      wanted.slices.every((slice) => slice.metadata.name !== metadata.name) &&
-      !keeps.has(metadata.labels?.[SOURCE_CLUSTER_LABEL] ?? ""),
+    ({ metadata }) => !names.has(metadata.name) && !keeps.has(metadata.labels?.[SOURCE_CLUSTER_LABEL] ?? ""),
   );
   return [
-    ...wanted.slices.flatMap((slice) =>
-      applied(
-        "slice",
-        slices.find(({ metadata }) => metadata.name === slice.metadata.name),
-        slice,
-      ),
-    ),
-    ...surplus.map((slice) => deletion("slice", slice)),
+    ...applied("import", there, wanted.import),
+    ...applied("service", service, wanted.service),
+    ...wanted.slices.flatMap((slice) => applied("slice", thereByName.get(slice.metadata.name), slice)),
+    ...deletions("slice", surplus),
+    ...statusWrites(there, wanted.clusters),
   ];
+}
+
+function statusWrites(object: Stored<ServiceImport>, names: readonly string[]): ImportAction[] {
+  const shown = (object.status?.clusters ?? []).map(({ cluster }) => cluster);
+  if (jsonEqual(shown.toSorted(), names.toSorted())) return [];
+  return [{ type: "status", kind: "import", object, body: { clusters: names.map((cluster) => ({ cluster })) } }];
 }
 
 function applied(
@@ -140,10 +117,10 @@ function applied(
 ): ImportAction[] {
   if (wanted === undefined) return [];
   if (there === undefined) return [{ type: "create", kind, object: wanted }];
-  const patch = importPatch(there, wanted);
-  return patch === undefined ? [] : [{ type: "patch", kind, object: there, patch }];
+  const body = importPatch(there, wanted);
+  return body === undefined ? [] : [{ type: "patch", kind, object: there, body }];
 }
 
-function deletion(kind: ImportKind, object: Stored<KubeObject>): ImportAction {
-  return { type: "delete", kind, object };
+function deletions(kind: ImportKind, objects: readonly Stored<KubeObject>[]): ImportAction[] {
+  return objects.map((object) => ({ type: "delete", kind, object }));
 }

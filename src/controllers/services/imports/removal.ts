@@ -10,6 +10,7 @@ import type { HostIdentity } from "../../../pods/delegate.ts";
 import { Controller, type ControllerOptions } from "../../../runtime/controller.ts";
 import type { Events } from "../../../runtime/event-bus.ts";
 import type { ControllerEvents } from "../../events.ts";
+import type { ImportAction } from "./decide.ts";
 import { MANAGER, sendWrite } from "./writes.ts";
 
 export interface ImportRemovalOptions extends ControllerOptions {
@@ -72,17 +73,17 @@ export class ImportRemoval {
 
 /** Deletes this host's imports, which own their Services and EndpointSlices, and withdraws conditions of exports. */
 async function removeImports(client: ClusterClient, { id }: HostIdentity, signal: AbortSignal): Promise<void> {
-  const cluster = { client, served: new ServedResource(client, serviceImports) };
+  const served = new ServedResource(client, serviceImports);
   const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY},${HOST_LABEL}=${id}`;
-  const imports = await cluster.served.find(signal);
-  for (const object of imports === undefined ? [] : await listAll(client, imports, { labelSelector, signal })) {
-    const removed = sendWrite(cluster, { type: "delete", kind: "import", object }, signal);
-    await ignoring(removed, "NotFound", "Conflict");
-  }
+  const imports = await served.find(signal);
   const exports = await new ServedResource(client, serviceExports).find(signal);
-  for (const object of exports === undefined ? [] : await listAll(client, exports, { signal }, hasConditions)) {
-    const withdrawn = sendWrite(cluster, { type: "conditions", kind: "conditions", object, conditions: [] }, signal);
-    await ignoring(withdrawn, "NotFound", "Conflict");
+  const send = (action: ImportAction): Promise<unknown> =>
+    ignoring(sendWrite({ client, served }, action, signal), "NotFound", "Conflict");
+  for (const object of imports ? await listAll(client, imports, { labelSelector, signal }) : []) {
+    await send({ type: "delete", kind: "import", object });
+  }
+  for (const object of exports ? await listAll(client, exports, { signal }, hasConditions) : []) {
+    await send({ type: "status", kind: "export", object, body: { conditions: [] } });
   }
 }
 

@@ -7,6 +7,7 @@ import { resourceOf, type ServedResource } from "../../../kube/optional-resource
 import {
   apiVersionOf,
   endpointSlices,
+  type OptionalResource,
   type Resource,
   serviceExports,
   serviceImports,
@@ -14,30 +15,27 @@ import {
 } from "../../../kube/resources.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
 import { refusedFields } from "../../copying/writer.ts";
-import type { ImportAction, ObservedImport } from "./decide.ts";
+import type { ImportAction, ImportKind, ObservedImport } from "./decide.ts";
 
 /** Field manager of the status that Legation writes. */
 export const MANAGER = "legation-mcs";
 
+const RESOURCES: Readonly<Record<ImportKind, Resource<KubeObject> | OptionalResource<KubeObject>>> = {
+  import: serviceImports,
+  service: services,
+  slice: endpointSlices,
+  export: serviceExports,
+};
+
 /** Returns the write's name for the write guard. */
-export function nameOf({ kind, object }: ImportAction): string {
-  return `${kind} ${object.metadata.name}`;
+export function nameOf({ type, kind, object }: ImportAction): string {
+  return `${type} ${kind} ${object.metadata.name}`;
 }
 
 /** Returns what the write guard compares: the same write is held, and not another one. */
 export function contentOf(action: ImportAction): string {
-  switch (action.type) {
-    case "create":
-      return JSON.stringify(action.object);
-    case "patch":
-      return JSON.stringify(action.patch);
-    case "delete":
-      return action.object.metadata.uid;
-    case "status":
-      return action.clusters.join();
-    case "conditions":
-      return JSON.stringify(action.conditions);
-  }
+  if (action.type === "delete") return action.object.metadata.uid;
+  return JSON.stringify(action.type === "create" ? action.object : action.body);
 }
 
 /** Sends a write. Undefined: a deletion, or the cluster serves no imports any more. Rejects with KubeError. */
@@ -46,58 +44,49 @@ export async function sendWrite(
   action: ImportAction,
   signal: AbortSignal,
 ): Promise<Stored<KubeObject> | undefined> {
-  const { namespace = "", name } = action.object.metadata;
+  const { type, kind, object } = action;
+  const { namespace = "", name } = object.metadata;
   const ref = { namespace, name };
-  if (action.type === "create") {
-    const resource = action.kind === "import" ? await served.find(signal) : DERIVED[action.kind];
-    if (resource === undefined) return undefined;
-    const object = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...action.object };
-    try {
-      return await client.create(resource, object, { signal });
-    } catch (error) {
-      const less =
-        action.kind === "service" && isKubeError(error, "Unprocessable")
-          ? SERVICES.Service.fallback?.(refusedFields({ type: "refused", error }))
-          : undefined;
-      if (less === undefined) throw error;
-      return client.create(resource, less.object(object), { signal });
-    }
-  }
-  const resource = resourceOfWrite(action);
+  const known = RESOURCES[kind];
+  const resource =
+    "version" in known ? known : type === "create" ? await served.find(signal) : resourceOf(known, object);
+  if (resource === undefined) return undefined;
+  if (action.type === "create") return create(client, resource, action, signal);
   const { uid } = action.object.metadata;
   if (action.type === "delete") {
     await client.delete(resource, ref, { uid, signal });
     return undefined;
   }
-  if (action.type === "patch") {
-    return client.patch(resource, ref, { type: "merge", body: action.patch }, { metadataOnly: true, signal });
-  }
-  const status =
-    action.type === "status"
-      ? { clusters: action.clusters.map((cluster) => ({ cluster })) }
-      : { conditions: action.conditions };
-  return applyStatus(client, resource, { ...ref, uid }, { status, fieldManager: MANAGER, force: true, signal });
+  const { body } = action;
+  return action.type === "patch"
+    ? client.patch(resource, ref, { type: "merge", body }, { metadataOnly: true, signal })
+    : applyStatus(client, resource, { ...ref, uid }, { status: body, fieldManager: MANAGER, force: true, signal });
 }
 
-const DERIVED: Readonly<Record<"service" | "slice", Resource<KubeObject>>> = {
-  service: services,
-  slice: endpointSlices,
-};
-
-function resourceOfWrite({ kind, object }: Exclude<ImportAction, { readonly type: "create" }>): Resource<KubeObject> {
-  if (kind === "service" || kind === "slice") return DERIVED[kind];
-  return kind === "conditions" ? resourceOf(serviceExports, object) : resourceOf(serviceImports, object);
+async function create(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  { kind, object: content }: ImportAction,
+  signal: AbortSignal,
+): Promise<Stored<KubeObject>> {
+  const object = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...content };
+  try {
+    return await client.create(resource, object, { signal });
+  } catch (error) {
+    if (kind !== "service" || !isKubeError(error, "Unprocessable")) throw error;
+    const less = SERVICES.Service.fallback?.(refusedFields({ type: "refused", error }));
+    if (less === undefined) throw error;
+    return client.create(resource, less.object(object), { signal });
+  }
 }
 
 /** Returns the expectation that the stores show the write. */
 export function isShown(action: ImportAction): Expectation<ObservedImport> {
   const { name } = action.object.metadata;
-  const there = (observed: ObservedImport): Stored<KubeObject> | undefined => {
-    if (action.kind === "conditions") return observed.exported?.object;
-    if (action.kind === "service") return observed.service;
-    return action.kind === "slice" ? observed.slices.find(({ metadata }) => metadata.name === name) : observed.import;
+  const before = action.type === "create" ? undefined : action.object.metadata.resourceVersion;
+  return ({ import: made, service, slices, exported }) => {
+    const slice = slices.find(({ metadata }) => metadata.name === name);
+    const shown = { import: made, service, slice, export: exported?.object };
+    return shown[action.kind]?.metadata.resourceVersion !== before;
   };
-  if (action.type === "create") return (observed) => there(observed) !== undefined;
-  const { resourceVersion } = action.object.metadata;
-  return (observed) => there(observed)?.metadata.resourceVersion !== resourceVersion;
 }

@@ -1,18 +1,20 @@
-import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
+import { CLUSTER_FINALIZER, EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
 import { ALL_NAMESPACES } from "../../../../src/api/shards.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
+import { ExportController } from "../../../../src/controllers/services/exports/controller.ts";
 import { ExportStatus } from "../../../../src/controllers/services/exports/status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
+import { Store } from "../../../../src/runtime/store.ts";
 import { writing } from "../../../support/builders/answers.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
 import { cluster, member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { registryOf } from "../fleet.ts";
+import { registryOf, surroundings } from "../fleet.ts";
 import { homeApiOf, memberWith, podWithTokens } from "../home-api/with-tokens.ts";
 import { quietClient } from "../quiet-client.ts";
 import { HOST, log, type Outcome, type Site } from "./sites.ts";
@@ -30,6 +32,36 @@ async function outcomeOf(
   if (isRefused()) return "refused";
   return attempts() > 1 ? "tried again" : "settled";
 }
+
+/** A ServiceExport that is created beside a copy. */
+export const aNewExport: Site = async (error) => {
+  const clock = new FakeClock();
+  const ref = { namespace: "team", name: "web" };
+  const exported = { metadata: { ...ref, uid: "uid-1", resourceVersion: "1" } };
+  const copy = { metadata: { ...exported.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } } };
+  let attempts = 0;
+  const fail = async () => {
+    attempts += 1;
+    throw error;
+  };
+  const told: unknown[] = [];
+  const raw = servingExports("v1beta1");
+  const controller = new ExportController({
+    ...surroundings([member("west", fakeClient({ create: fail, raw }))], clock),
+    host: quietClient([exported], { raw }),
+    recorder: { record: (_about, news) => told.push(news) },
+    proxies: new Store(),
+    counts: () => true,
+    exportsItself: () => false,
+    copier: {
+      copies: { of: () => copy, in: () => [{ kind: "Service", ...ref }] },
+      standing: () => ({ exists: true, stays: true, ofSource: true, keptForOthers: false }),
+      sources: { of: () => ({ state: "present", object: exported }) },
+    },
+  });
+  controller.need();
+  return outcomeOf(clock, controller, { attempts: () => attempts, isRefused: () => told.length > 0 });
+};
 
 /** The conditions of members' ServiceExports on the host's. */
 export const anExportsStatus: Site = async (error) => {

@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { type KubeErrorCode, RETRY_CLASS } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { anExportsStatus, aSecretOfTokens, aVirtualNode } from "./loops.ts";
+import { aNewExport, anExportsStatus, aSecretOfTokens, aVirtualNode } from "./loops.ts";
 import {
   aChangedCopy,
   aForwardedChange,
   aLargerClaim,
   aNewCopy,
   aNewDelegate,
-  aNewExport,
   type Site,
   whatIsInTheWay,
 } from "./sites.ts";

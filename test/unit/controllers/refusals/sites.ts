@@ -1,5 +1,4 @@
-import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
-import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { refusalOf } from "../../../../src/controllers/api-refusal.ts";
 import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
@@ -8,7 +7,6 @@ import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-messages.ts";
 import { dependencyRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
-import { Exports } from "../../../../src/controllers/services/exports/writer.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
@@ -123,20 +121,6 @@ export const aLargerClaim: Site = async (error) => {
   const action = { type: "grow", member: "west", uid: "uid-1", size: "2Gi" } as const;
   const context = { key: objectKey(object.metadata), signal, heardAt: 0, log };
   return outcomeOf(executor.execute(action, context), () => refused);
-};
-
-/** A ServiceExport that is created beside a copy. */
-export const aNewExport: Site = async (error) => {
-  const told: unknown[] = [];
-  const recorder = { record: (_about: unknown, news: unknown) => told.push(news) };
-  const exports = new Exports({ host: HOST, clock, recorder, onMade: () => {} });
-  const ref = { ...REF, kind: "Service" } as const;
-  const copy: Stored<KubeObject> = {
-    metadata: { ...object.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } },
-  };
-  const action = { type: "export", ref, copy, source: object } as const;
-  const context = { key: copyKey(ref), signal, heardAt: 0, log };
-  return outcomeOf(exports.make(memberFailing(error), action, context), () => told.length > 0);
 };
 
 /** A change of a proxy that is forwarded to its delegate. */

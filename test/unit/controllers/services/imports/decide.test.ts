@@ -93,7 +93,7 @@ test.each<[string, Partial<ObservedImport>, string[]]>([
     { service: undefined, slices: [] },
     [`create service ${SERVICE}`, `create slice ${SLICE}`],
   ],
-  ["tells of the exporting clusters", { wanted: { ...wanted, clusters: ["west", "east"] } }, ["status status web"]],
+  ["tells of the exporting clusters", { wanted: { ...wanted, clusters: ["west", "east"] } }, ["status import web"]],
   ["deletes slices of an export that is over", { wanted: { ...wanted, slices: [] } }, [`delete slice ${SLICE}`]],
   [
     "keeps slices of a cluster that is not read, and what its export decides",
@@ -134,14 +134,14 @@ test.each<[string, Partial<ObservedImport>, string[]]>([
 test("patches what another client changed, and removes fields that the export has no more", () => {
   const before = given({ trafficDistribution: "PreferClose" }).observed;
   const { actions } = decideImport({ ...before, wanted }, 0, WALL);
-  const patches = actions.flatMap((action) => (action.type === "patch" ? [action.patch] : []));
+  const patches = actions.flatMap((action) => (action.type === "patch" ? [action.body] : []));
   expect(patches).toMatchObject([{ spec: { trafficDistribution: null } }, { spec: { trafficDistribution: null } }]);
   const labelled = {
     ...before.import,
     metadata: { ...before.import?.metadata, labels: { ...wanted.import.metadata.labels, old: "1" } },
   };
   const [patch] = decideImport({ ...observed, import: labelled as Stored<ServiceImport> }, 0, WALL).actions;
-  expect(patch).toMatchObject({ type: "patch", patch: { metadata: { labels: { old: null } } } });
+  expect(patch).toMatchObject({ type: "patch", body: { metadata: { labels: { old: null } } } });
 });
 
 test("holds the same write until it may be sent again, and writes the rest", () => {
@@ -163,11 +163,11 @@ test("keeps the time of a condition whose status stays", () => {
   const object = { ...exported, status: { conditions: [shown] } };
   const [action] = decideImport({ ...observed, exported: { object, conditions } }, 0, WALL).actions;
   expect(action).toMatchObject({
-    type: "conditions",
-    conditions: [{ message: "as before", lastTransitionTime: "2025-01-01T00:00:00Z" }],
+    type: "status",
+    body: { conditions: [{ message: "as before", lastTransitionTime: "2025-01-01T00:00:00Z" }] },
   });
   const fresh = decideImport({ ...observed, exported: { object: exported, conditions } }, 0, WALL).actions[0];
-  expect(fresh).toMatchObject({ conditions: [{ lastTransitionTime: "2026-01-02T03:04:05Z" }] });
+  expect(fresh).toMatchObject({ body: { conditions: [{ lastTransitionTime: "2026-01-02T03:04:05Z" }] } });
 });
 
 test("an export sets no marks of Legation, and none of delivery tools", () => {
