@@ -147,6 +147,8 @@ test("alerts on all queues of Legation's own controllers, and no others", () => 
     /\bfamily\(\[[^\]]*\], \{\s*name: "([^"]+)"/g,
     /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /family: \{\s*name: "([^"]+)"/g,
+    // Kueue's kinds of objects share a controller.
+    /Kind<[^>]*>(?: = |\s*\{\s*return )\{(?:\s*on\w+[^,]*,)*\s*name: "([^"]+)"/g,
     // Each family of whole objects names the queues of its controller.
     /\{ objects: "([^"]+)", copies: "[^"]+" \}/g,
     /\{ objects: "[^"]+", copies: "([^"]+)" \}/g,
