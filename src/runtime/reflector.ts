@@ -150,8 +150,9 @@ export class Reflector<T extends KubeObject> {
     await (signal === undefined ? this.#synced.promise : unlessAborted(this.#synced.promise, signal));
   }
 
-  /** Ends the current backoff or rest, because the server is known to answer again. */
+  /** Ends the current backoff or rest, because the server is known to answer again. A first list waits for its turn all the same. */
   retry(): void {
+    if (this.#state === "idle") return;
     if (this.#state !== "resting" || this.#rest.returned()) this.#sleep.end();
   }
 
@@ -162,7 +163,8 @@ export class Reflector<T extends KubeObject> {
 
   async #run(): Promise<void> {
     const { signal } = this.#abort;
-    let delayMs = this.#rest.firstMs;
+    await this.#waitForTurn(signal);
+    let delayMs = 0;
     while (!signal.aborted) {
       if (delayMs > 0) await this.#sleep.wait(delayMs, signal);
       if (signal.aborted) return;
@@ -173,6 +175,15 @@ export class Reflector<T extends KubeObject> {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
+    }
+  }
+
+  /** Waits for the first list's turn among those of other clusters, more of which may come meanwhile. */
+  async #waitForTurn(signal: AbortSignal): Promise<void> {
+    for (let waited = 0; !signal.aborted && waited < this.#rest.firstMs; ) {
+      const ms = this.#rest.firstMs - waited;
+      await this.#sleep.wait(ms, signal);
+      waited += ms;
     }
   }
 

@@ -30,9 +30,9 @@ export class RestPolicy {
     this.#clock = clock;
   }
 
-  /** Returns the delay before the first list in ms. */
+  /** Returns the delay before the first list in ms. 0 if it is needed. */
   get firstMs(): number {
-    return this.#rest === undefined ? 0 : this.#rest.share * this.#rest.spreadMs();
+    return this.#rest === undefined || !this.mayRest(0) ? 0 : this.#rest.share * this.#rest.spreadMs();
   }
 
   /** Reports whether nobody needed the watch before. */

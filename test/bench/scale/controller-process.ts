@@ -34,7 +34,7 @@ const ALONE = [["--lease-duration=60s"]];
  * ends by itself, or when that takes too long.
  */
 export async function withController<T>(
-  fleet: Fleet,
+  fleet: Pick<Fleet, "host">,
   { main, nodeFlags, env }: Program,
   patienceMs: number,
   work: (controller: ControllerProcess) => Promise<T>,

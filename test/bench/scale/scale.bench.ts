@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { availableMemory } from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
 import type { Figure } from "../figures.ts";
 import { cpuMs, openFiles, rssMb } from "../process-usage.ts";
 import { churnPods, type Program, withController } from "./controller-process.ts";
@@ -10,7 +11,7 @@ import { type Fleet, fleetOf } from "./fleet.ts";
 export interface ScaleResult {
   readonly members: number;
   readonly proxies: number;
-  /** Time from the start of the process to the binding of a pod that was waiting. */
+  /** Time from the start of the process, after another one, to the binding of a pod that was waiting. */
   readonly firstPlacementMs: number;
   /** Processor time until then. */
   readonly startCpuMs: number;
@@ -44,11 +45,14 @@ export interface ScaleOptions extends Program {
 const REST_MS = 5_000;
 const REST_OF_MANY_MS = 90_000;
 const MANY = 100;
-const REST_PER_MEMBER_MS = 20;
+const REST_PER_MEMBER_MS = 60;
 // On a busy machine those lists take longer: it is calm when three times in a row no more comes than an idle member's two requests
 // in ten seconds, and seldom a third.
 const CALM = { everyMs: 10_000, perMember: 0.23, others: 5, inARow: 3, most: 30 };
-// Probes come every 10 s, and Leases every 10 or 15.
+const LEASES = "leases";
+// A controller that has not written for so long has nothing left to do.
+const QUIET_MS = 3_000;
+// Probes come every 10 s, and Leases every 12.
 const IDLE_MS = 30_000;
 const CHURN_PODS = 500;
 const CHURN_PER_SECOND = 50;
@@ -136,9 +140,24 @@ function mostFiles(): number {
   return limit === "" ? Number.POSITIVE_INFINITY : Number(limit);
 }
 
-function measure(fleet: Fleet, { members, proxies }: Size, program: Program): Promise<ScaleResult> {
+/** Runs a controller that makes the nodes, their Leases and what else an earlier one leaves behind, and ends it. */
+async function precede({ host, members }: Fleet, program: Program): Promise<void> {
+  let wroteAt = performance.now();
+  host.onChange = (_method, { collection }) => {
+    if (collection !== LEASES) wroteAt = performance.now();
+  };
+  await withController({ host }, program, PATIENCE_MS, async () => {
+    while (host.count("nodes") < members.length || performance.now() < wroteAt + QUIET_MS) await sleep(QUIET_MS / 10);
+  });
+  host.onChange = undefined;
+  // It was killed, and the next one would wait for the end of its Lease.
+  host.erase(LEASES, SYSTEM_NAMESPACE, CONTROLLER_LEASE);
+}
+
+async function measure(fleet: Fleet, { members, proxies }: Size, program: Program): Promise<ScaleResult> {
   const all = [fleet.host, ...fleet.members];
   const total = (of: (cluster: Fleet["host"]) => number): number => all.reduce((sum, one) => sum + of(one), 0);
+  await precede(fleet, program);
   fleet.host.put("pods", fleet.pod("first"));
   return withController(fleet, program, PATIENCE_MS, async (controller) => {
     const { pid, startedAt, firstBound } = controller;

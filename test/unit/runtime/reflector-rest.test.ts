@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => reflector.stop());
 
-function reflect(spreadMs = 0): Reflector<Pod> {
+function reflect(spreadMs: () => number = () => 0): Reflector<Pod> {
   const client = fakeClient({
     list: async () => {
       requests.push("list");
@@ -51,7 +51,7 @@ function reflect(spreadMs = 0): Reflector<Pod> {
   return new Reflector<Pod>({
     client,
     resource: pods,
-    rest: { mutex, share: 0.5, spreadMs: () => spreadMs },
+    rest: { mutex, share: 0.5, spreadMs },
     clock,
     log,
     onState: (state) => {
@@ -124,12 +124,12 @@ test("opens the watch at once when it is needed, and closes it some minutes afte
 });
 
 test("is read when it is needed before its first list was due", async () => {
-  reflector = reflect(MINUTE_MS);
+  reflector = reflect(() => MINUTE_MS);
   await watchesOnceNeeded();
 });
 
 test("spreads first lists", async () => {
-  reflector = reflect(MINUTE_MS);
+  reflector = reflect(() => MINUTE_MS);
   reflector.start();
   await clock.advance(MINUTE_MS / 2 - 1);
   expect(requests).toEqual([]);
@@ -191,4 +191,18 @@ test("opens the watch for one who needs it in the moment in which the rest begin
   };
   reflector.start();
   await expect.poll(() => requests).toContain("watch");
+});
+
+test("waits for the first list's turn when the cluster answers, and longer when more clusters come", async () => {
+  let spreadMs = MINUTE_MS;
+  reflector = reflect(() => spreadMs);
+  reflector.start();
+  reflector.retry();
+  await clock.advance(29_000);
+  expect(requests).toEqual([]);
+  spreadMs = 2 * MINUTE_MS;
+  await clock.advance(30_000);
+  expect(requests).toEqual([]);
+  await clock.advance(1_000);
+  expect(requests).toEqual(["list"]);
 });
