@@ -83,13 +83,17 @@ function operationsOf(object: WrittenObject, given: Overriders, field: string, g
     container[key] = value;
     return { op, path: `${path}/${key}`, value, field: at };
   };
-  const images = given.imageOverrider.flatMap((rule, index) =>
-    containers
+  const images = given.imageOverrider.flatMap((rule, index) => {
+    const at = `${field}.imageOverrider[${index}]`;
+    const changed = containers
       .filter(({ path }) => rule.predicate === undefined || rule.predicate.path === `${path}/image`)
-      .map((each) =>
-        change(each, "image", imageWith(`${each.container.image}`, rule), `${field}.imageOverrider[${index}]`),
-      ),
-  );
+      .flatMap((each) => {
+        const { image } = each.container;
+        return typeof image === "string" ? [change(each, "image", imageWith(image, rule), at)] : [];
+      });
+    if (changed.length === 0) gap(at, `${nameOf(object)} has no such image`, "write legation.dev/overrides by hand");
+    return changed;
+  });
   const words = (["command", "args"] as const).flatMap((key) =>
     given[`${key}Overrider`].flatMap(({ containerName, operator, value }, index) => {
       const at = `${field}.${key}Overrider[${index}]`;

@@ -118,7 +118,8 @@ function convertFederated(
     ...(around === undefined ? [] : [readFields(federatedSchema, around).spec]),
   ]);
   if (choice === undefined) {
-    gap("spec.placement", "it and its namespace have no cluster in common, so the object was in none", LEFT_OUT);
+    const problem = around === undefined ? "it chooses no cluster" : "it and its namespace choose no cluster in common";
+    gap("spec.placement", `${problem}, so the object was in none`, LEFT_OUT);
     return undefined;
   }
   if (kind === "FederatedNamespace") return namespaceOf(object, choice);

@@ -69,11 +69,11 @@ export function translateOverrides(
         }
       } else {
         const operation = { op, path: path.slice(root.length), ...(op === "remove" ? {} : { value }) };
-        const problem = path.startsWith(`${root}/`)
-          ? problemOf({ ...where, patch: [...patch, operation] }, object)
-          : `${path} is no field of its pods, and only these differ between members`;
-        if (problem === undefined) patch.push(operation);
-        else gap(field, problem, OBJECT_PER_GROUP);
+        const refusal = path.startsWith(`${root}/`)
+          ? refusalOf({ ...where, patch: [...patch, operation] }, object)
+          : { problem: `${path} is no field of its pods, and only these differ between members` };
+        if (refusal === undefined) patch.push(operation);
+        else gap(field, refusal.problem, refusal.remedy ?? OBJECT_PER_GROUP);
       }
     }
     return patch.length === 0 ? [] : [{ ...where, patch }];
@@ -81,19 +81,23 @@ export function translateOverrides(
   return { patches, numbers };
 }
 
-/** Returns why admission refuses an override in an author's annotation. */
-function problemOf(override: WrittenOverride, object: WrittenObject): string | undefined {
+/** Returns why admission refuses an override in an author's annotation, and the remedy, if it is one of its own. */
+function refusalOf(
+  override: WrittenOverride,
+  object: WrittenObject,
+): { readonly problem: string; readonly remedy?: string } | undefined {
   const { treatment } = treatmentOf(object);
   if (treatment === "host" || object.apiVersion.startsWith("rbac.authorization.k8s.io/")) {
-    return "members get the object as it is, without differences";
+    return { problem: "members get the object as it is, without differences" };
   }
   const text = JSON.stringify([override]);
   const parsed = treatment === "whole" ? parseObjectOverrides(text) : parseOverrides(text);
-  if ("problem" in parsed) return reasonOf(parsed.problem);
+  if ("problem" in parsed) return { problem: reasonOf(parsed.problem) };
   if (treatment === "whole") return undefined;
   const spec = valueAt(object, [...templatePath(object), "spec"]);
   const [problem] = privilegeProblems({ containers: [], ...(isJsonObject(spec) ? spec : {}) }, parsed);
-  return problem === undefined ? undefined : reasonOf(problem);
+  const remedy = "have an operator write legation.dev/overrides on the namespace";
+  return problem === undefined ? undefined : { problem: reasonOf(problem), remedy };
 }
 
 /** Leaves out the place in the annotation, and its example. */

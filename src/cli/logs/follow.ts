@@ -35,7 +35,7 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
     return cluster;
   };
   const look = (): void => {
-    const seen = watch.store.list().find((found) => isRunOf(found, job));
+    const seen = watch.store.list().find((found) => isRunOf(found, job)) ?? (watch.store.synced ? undefined : job);
     const found = seen === undefined ? [] : placesOf(seen);
     if (seen !== undefined && found.length === 0)
       gaps.note(`Job ${namespace}/${name} has no member yet; \`legation status job/${name}\` says why`);
@@ -45,11 +45,11 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
       clusters.set(place, beginning);
       beginning.catch(over.reject);
     }
-    const isGone = seen === undefined ? watch.store.synced : seen.metadata.deletionTimestamp !== undefined;
-    if (isGone || (seen !== undefined && isFinished(seen))) over.resolve();
+    if (seen === undefined || seen.metadata.deletionTimestamp !== undefined || isFinished(seen)) over.resolve();
   };
   const watch = watched(host, jobs, named(job), context, look);
   try {
+    look();
     watch.whenSynced(signal).then(look, over.reject);
     await unlessAborted(over.promise, signal);
     await Promise.all([...clusters.values()].map(async (cluster) => (await cluster)?.finish()));

@@ -50,6 +50,8 @@ export class FollowedCluster {
   readonly #pods = new Map<string, Stored<Pod>>();
   readonly #logs = new Map<string, FollowedLog>();
   readonly #reading = new Set<Promise<void>>();
+  /** The Job has been over for so long that no log counts as growing, and each is read once more. */
+  #isGivenUp = false;
 
   constructor(
     source: LogSource,
@@ -86,7 +88,10 @@ export class FollowedCluster {
     const { clock, gaps } = this.#context;
     const isOfJob = "metadata" in this.#target;
     if (isOfJob && !(await this.#seeLastPods(this.#target))) return;
-    const giveUp = (): void => this.#logs.forEach(({ ended }) => void ended.abort());
+    const giveUp = (): void => {
+      this.#isGivenUp = true;
+      for (const { ended } of this.#logs.values()) ended.abort();
+    };
     if (isOfJob) clock.after(LAST_PODS_MS, giveUp);
     const mayGrow = (): boolean =>
       !isOfJob && !(this.#podWatch?.store.synced === true && [...this.#pods.values()].every(isTerminal));
@@ -124,6 +129,7 @@ export class FollowedCluster {
   }
 
   #watchPods(selection: Selection): void {
+    if (this.#signal.aborted) return;
     void this.#podWatch?.stop();
     this.#podWatch = watched(this.#source, pods, selection, this.#context, ({ type, object }) =>
       this.#see(object, type !== "deleted"),
@@ -138,13 +144,18 @@ export class FollowedCluster {
       const key = `${uid}/${container}`;
       const log = this.#logs.get(key);
       if (log === undefined && exists && hasLog(pod, container)) this.#begin(key, pod, container);
-      if (log !== undefined && !this.#grows(log)) this.#context.clock.after(ENDING_MS, () => log.ended.abort());
+      if (log === undefined || this.#grows(log)) continue;
+      this.#context.clock.after(ENDING_MS, () => {
+        if (!this.#grows(log)) log.ended.abort();
+      });
     }
   }
 
   #grows({ pod, container, ended }: FollowedLog): boolean {
     const latest = this.#pods.get(pod.metadata.uid);
-    return !ended.signal.aborted && latest !== undefined && logStateOf(latest, container) === "growing";
+    return (
+      !this.#isGivenUp && !ended.signal.aborted && latest !== undefined && logStateOf(latest, container) === "growing"
+    );
   }
 
   #begin(key: string, pod: Stored<Pod>, container: string): void {
@@ -156,7 +167,7 @@ export class FollowedCluster {
       ended: new AbortController(),
     };
     this.#logs.set(key, log);
-    this.#context.printer.follow(pod.metadata.uid);
+    if ("metadata" in this.#target) this.#context.printer.follow(pod.metadata.uid);
     const reading = this.#read(log).finally(() => this.#reading.delete(reading));
     this.#reading.add(reading);
   }
@@ -179,7 +190,7 @@ export class FollowedCluster {
         const { end, message } = await this.#attempt(log, grows);
         if (this.#signal.aborted || end === "gone" || (!grows && end === "complete")) return;
         if (!grows) finalAttempts += 1;
-        if (end === "forbidden" || finalAttempts === FINAL_ATTEMPTS) {
+        if (end === "forbidden" || finalAttempts === FINAL_ATTEMPTS || (!grows && this.#isGivenUp)) {
           gaps.add(log.name, message);
           return;
         }

@@ -123,11 +123,14 @@ async function requireAccess(host: ClusterClient, signal: AbortSignal): Promise<
     // A host may keep discovery from its users; each member's own answer says the rest.
     await readable(host.raw({ method: "GET", path: `/apis/${ACCESS_GROUP}/${ACCESS_VERSION}`, signal }));
   } catch (error) {
-    if (!isKubeError(error, "NotFound")) throw error;
-    throw new Failure("refused", {
+    if (!isKubeError(error) || signal.aborted) throw error;
+    const isAbsent = error.code === "NotFound";
+    throw new Failure(isAbsent ? "refused" : "failure", {
       object: host.cluster,
-      problem: `it does not serve ${ACCESS_GROUP}, by which members are reached`,
-      remedy: "an administrator installs it: `legation install --access`",
+      problem: `${isAbsent ? "it does not serve" : "nothing answers for"} ${ACCESS_GROUP}, by which members are reached`,
+      remedy: isAbsent
+        ? "an administrator installs it: `legation install --access`"
+        : `\`kubectl get apiservice ${ACCESS_VERSION}.${ACCESS_GROUP} -o yaml\` says why`,
       cause: error,
     });
   }

@@ -62,6 +62,9 @@ export function modeOf(
       : `namespace ${name} is neither on the host nor in the manifest; create it, or name another`;
     return { outcome: "refused", message };
   }
+  if (namespace.metadata.deletionTimestamp !== undefined) {
+    return { outcome: "refused", message: `namespace ${name} is being deleted: nothing new is let in` };
+  }
   const message = `namespace ${name} has no label ${DELEGATION_LABEL}: ${otherwise}`;
   return delegationModeOf(namespace.metadata.labels) ?? { outcome: "notDelegated", message };
 }

@@ -77,18 +77,21 @@ export async function readDocuments(
 
 /** Reads a file, or those of a folder. Rejects with `Failure`. */
 async function readTexts(path: string): Promise<readonly (readonly [file: string, text: string])[]> {
+  let object = path;
   try {
     const isFolder = (await stat(path)).isDirectory();
     const names = isFolder ? (await readdir(path)).filter((name) => EXTENSION.test(name)).sort() : [];
     const files = isFolder ? names.map((name) => join(path, name)) : [path];
-    if (files.length > 0) return await Promise.all(files.map(async (file) => [file, await readFile(file, "utf8")]));
+    const texts: [string, string][] = [];
+    for (object of files) texts.push([object, await readFile(object, "utf8")]);
+    if (texts.length > 0) return texts;
   } catch (cause) {
     const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
     const isUrl = /^https?:\/\//.test(path);
     const message = cause instanceof Error ? cause.message : String(cause);
     const problem = isMissing ? "there is no such file or folder" : message;
     throw new Failure("failure", {
-      object: path,
+      object,
       problem: isUrl ? "is not on this machine, and is not fetched" : problem,
       remedy: isUrl ? `write curl -sL ${path} | legation plan -f -` : undefined,
       cause,

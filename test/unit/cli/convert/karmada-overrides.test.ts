@@ -102,6 +102,11 @@ describe("an OverridePolicy", () => {
       "commandOverrider: [{containerName: other, operator: add, value: [a]}]",
       "commandOverrider[0]",
     ],
+    [
+      "an image that is not there",
+      "imageOverrider: [{predicate: {path: /spec/template/spec/initContainers/0/image}, component: Tag, operator: remove}]",
+      "imageOverrider[0]",
+    ],
   ])("has no equal for %s", (_case, overriders, field) => {
     const { overrides, gaps, refused } = overridesOf(overriders);
     expect(overrides).toBeUndefined();

@@ -34,6 +34,23 @@ describe("following the logs of a Job", () => {
     expect(following.out).toBe("all of it\n");
   });
 
+  test("goes on with a log that did not grow for a moment", async () => {
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "running")]);
+    const streams = growing(west);
+    const following = new Following(host, JOB, { west });
+    await following.pass(1);
+    // Its node was started again.
+    west.change(runPod("a1", "waiting", "2"));
+    await following.pass(2);
+    west.change(runPod("a1", "running", "3"));
+    await following.pass(20);
+    streams.a1?.write(at(30, "still here"));
+    await following.pass(1);
+    expect(following.out).toBe("still here\n");
+    following.abort.abort();
+  });
+
   test("hardly lists ended pods while it reads a long log of one", async () => {
     const host = new LogCluster("host", FINISHED);
     const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "ended")]);

@@ -8,8 +8,9 @@ import { type FollowedObjects, followedObjects } from "../../../../src/schedulin
 import { podGroupType } from "../../../support/builders/delegated-type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { bare, uses } from "./named-objects.ts";
-import { deployment } from "./plan-with.ts";
+import { host, namespace } from "../simulation/host.ts";
+import { bare, members, uses } from "./named-objects.ts";
+import { deployment, plan } from "./plan-with.ts";
 
 describe("an object that pods of a manifest name", () => {
   const found = async (
@@ -73,4 +74,10 @@ describe("an object that pods of a manifest name", () => {
     expect([...missing]).toEqual([]);
     expect(notChecked).toEqual(["configmaps of namespace team that pods name: you may not get configmaps"]);
   });
+});
+
+test("refuses pods in a namespace that is being deleted", async () => {
+  const ending = namespace("team", { deletionTimestamp: "2026-01-01T00:00:00Z" });
+  const { workloads } = await plan(host(members, { namespaces: [ending] }), deployment(1));
+  expect(workloads[0]).toMatchObject({ outcome: "refused", message: expect.stringContaining("is being deleted") });
 });
