@@ -58,7 +58,12 @@ export async function readMemberDetail(
   signal: AbortSignal,
 ): Promise<MemberDetail> {
   const nodeName = virtualNodeName(name);
-  const ofNode = { labelSelector: OF_PROXIES, fieldSelector: `spec.nodeName=${nodeName}`, signal };
+  const ofNode = {
+    labelSelector: OF_PROXIES,
+    fieldSelector: `spec.nodeName=${nodeName}`,
+    dropManagedFields: true,
+    signal,
+  };
   const [cluster, seen, { found: proxies, isAll }] = await Promise.all([
     host.find(clusters, { name }, { signal }),
     readable(host.find(nodes, { name: nodeName }, { signal }).then((node) => ({ node }))),

@@ -7,6 +7,7 @@ import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { deployments } from "../../kube/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
 import {
   credentialsSecretName,
   hostAccountName,
@@ -99,17 +100,19 @@ export async function joinByKubeconfig(options: JoinOptions, context: MemberCont
     const isThere = server === undefined || status?.server === undefined || isSameServer(status.server, server);
     return isThere ? undefined : `the controller has not gone over to ${server} yet`;
   };
+  const begin = realClock.now();
   const cluster = await waitReady(options, stale, context);
   const brought = async (): Promise<boolean> => (await kubeconfigIn(ACCESS_NAMESPACE)) !== before.access;
   const waits = options.agent && access !== undefined;
-  if (waits && !(await until(brought, { timeoutMs: options.timeout, signal }))) {
+  const timeoutMs = options.timeout - (realClock.now() - begin);
+  if (waits && !(await until(brought, { timeoutMs, signal }))) {
     report(`${name}: its agent has not brought a token for \`legation access\` yet: until then users do not reach it`);
   }
   return cluster;
 }
 
 const NO_AGENT =
-  "no agent with the token of this join has connected: look at its log in the member, and whether the controller runs with --hub-listen";
+  "no agent with the token of this join has connected: look at its log in the member, and whether the controller runs with --hub-listen; it may within an hour";
 
 /** Writes the host's side of a join with an agent, and returns the manifest of the member's. Rejects with `Failure`. */
 export async function joinByManifest(options: JoinOptions, context: JoinContext): Promise<readonly Manifest[]> {
@@ -259,7 +262,8 @@ async function waitReady(
       const condition = cluster.status?.conditions?.find(({ type }) => type === "Ready");
       if (why === undefined && condition?.status === "True") return cluster;
       problem = why ?? condition?.message ?? problem;
-      if (problem !== undefined) tell(`${name}: not ready: ${problem}`);
+      // An agent takes its time to start.
+      if (problem !== undefined && problem !== NO_AGENT) tell(`${name}: not ready: ${problem}`);
       return undefined;
     },
     { timeoutMs, signal },

@@ -155,15 +155,18 @@ async function removeOwned(
   }
 }
 
-/** Removes the account in a member by which `legation access` acts for users. */
+/** Removes the account in a member by which `legation access` acts for users. Rejects with KubeError if any of it stays. */
 export async function removeAccessAccount(
   client: ClusterClient,
   hostId: string,
-  context: RemovalContext,
+  { signal, report }: RemovalContext,
 ): Promise<void> {
-  const resources = [clusterRoleBindings, clusterRoles, roleBindings, roles, serviceAccounts];
-  const isOfAccount = (name: string): boolean => name === accessAccountName(hostId);
-  await removeOwned(client, await findOwned(client, resources, hostId, isOfAccount, context.signal), context);
+  for (const resource of [clusterRoleBindings, clusterRoles, roleBindings, roles, serviceAccounts]) {
+    const ref = { ...(resource.namespaced && { namespace: SYSTEM_NAMESPACE }), name: accessAccountName(hostId) };
+    if (await remove(client, resource, ref, { signal })) {
+      report(`${client.cluster}: ${objectText(resource.kind, ref)} removed`);
+    }
+  }
 }
 
 /** Removes what the host has stored for `legation access`, so that users reach the member no more. */

@@ -87,6 +87,7 @@ class Cleaner {
     const types = new Set(this.#context.types.map(kindName));
     const cluster = this.#context.types.filter(({ namespaced, plural }) => !namespaced && plural !== namespaces.plural);
     const namespaced = served.map(({ resource }) => resource);
+    let failed: unknown;
     for (const resource of [...namespaced, ...FAMILIES.classes.kinds.map(({ resource }) => resource), ...cluster]) {
       try {
         await this.#sweep(resource);
@@ -95,12 +96,17 @@ class Cleaner {
           // A host without rights on pods has created none, but its administrator may want to know.
           if (resource.plural === pods.plural) this.#remains("delegate pods", "the credentials may not list pods");
           else if (types.has(kindName(resource))) this.#remains(`copies of ${kindName(resource)}`, MAY_NOT_LIST);
-        } else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost") && !mustAnswer(resource.group)) {
+        } else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
           // A failing aggregated API must not keep all other objects in the member.
-          this.#remains(`objects in ${kindName(resource)}`, error.detail);
+          if (!mustAnswer(resource.group)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
+          // A member that does not answer would time out for each kind.
+          else if (error.code === "AnswerLost") throw error;
+          else failed ??= error;
         } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
+    // Fails before the access goes, which the next attempt needs.
+    if (failed !== undefined) throw failed;
   }
 
   /** Waits until the pod of an agent whose Deployment was removed is gone: it would keep the namespace. */

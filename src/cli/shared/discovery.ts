@@ -121,7 +121,8 @@ export class Discovery {
 
   /** Returns the resource like `find`. Rejects with `Failure` if the server does not serve it. */
   async get(apiVersion: string, kind: string): Promise<Resource<KubeObject>> {
-    const found = await this.find(apiVersion, kind);
+    // Read anew where the answer is from before the CRDs.
+    const found = (await this.find(apiVersion, kind)) ?? (await this.find(apiVersion, kind));
     if (found !== undefined) return found;
     throw new Failure("refused", {
       object: this.#client.cluster,

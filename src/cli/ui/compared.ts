@@ -10,7 +10,7 @@ import { readEvents, toldEvents } from "../explain/events.ts";
 import { findTypeNamed } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
-import { notOnHost, readable } from "../shared/reading.ts";
+import { notOnHost } from "../shared/reading.ts";
 import { compareObjects } from "./compare.ts";
 import type { ComparedView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
@@ -76,7 +76,10 @@ async function compareCopy({ members, signal }: Viewer, compared: Compared): Pro
     const found = await client.find(resource, ref, { signal });
     if (found === undefined) return await alone(`${member} has none of this name`);
     if (!isCopy(found)) return await alone(`the one of this name in ${member} is another's`);
-    const events = await readable(readEvents(client, found, signal));
+    const events = await readEvents(client, found, signal).catch((error: unknown) => {
+      if (!isKubeError(error)) throw error;
+      return undefined;
+    });
     return { lines: await lines(found), member, events: events && toldEvents(events) };
   } catch (error) {
     const notRead = whyNotRead(error, member);
