@@ -68,7 +68,7 @@ export class Probe {
   }
 
   start(): void {
-    void this.#run();
+    if (!this.#probing) void this.#run();
   }
 
   stop(): void {

@@ -14,6 +14,7 @@ import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Reflector, ReflectorEvent } from "../runtime/reflector.ts";
+import type { ReadStore } from "../runtime/store.ts";
 import { proxyWrites } from "../scheduling/memories.ts";
 import { type RunningType, runWholeTypes } from "../whole/adapters.ts";
 import { AgentController } from "./agents/controller.ts";
@@ -56,7 +57,7 @@ const EVENT_SOURCE = { component: "legation", reportingComponent: "legation.dev/
 export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
-  readonly #proxies: Reflector<Pod>;
+  readonly #proxies: ReadStore<Pod>;
   /** The proxies of all shards, for the first of several. */
   readonly #allProxies: Reflector<Pod> | undefined;
   readonly #podEvents: PodEventController | undefined;
@@ -93,7 +94,7 @@ export class Controllers {
     else if (isFirst(shard)) this.#allProxies = reflectProxies({ host: options.host, onEvent: onAny, clock, log });
     const allProxies = this.#allProxies?.store ?? proxies;
     const everywhere = this.#allProxies === undefined ? undefined : options.host;
-    this.#proxies = proxyReflector;
+    this.#proxies = proxies;
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
     const running = { host, shard, registry, events, clock, log, ...defined({ metrics }) };
@@ -211,14 +212,17 @@ export class Controllers {
   /** Rejects when the host cannot be read; the controllers are to be stopped then. */
   async start(signal: AbortSignal): Promise<void> {
     await this.registry.start(signal);
-    // Twenty thousand take seconds, as a thousand members do.
-    this.#proxies.start();
+    // Pods wait until it is known which objects follow them.
+    this.#types.start();
+    // Twenty thousand proxies take seconds, as a thousand members do.
+    const reading = this.#delegation.read(signal);
+    // Awaited below, unless something else fails before.
+    reading.catch(() => {});
     this.#allProxies?.start();
     await this.#agents.start();
     await this.#virtualNodes.start(signal);
     await this.#homeApi.start(signal);
-    // Pods wait until it is known which objects follow them.
-    this.#types.start();
+    await reading;
     await this.#delegation.start(signal);
     this.#virtualNodes.onProxies();
     await this.#overflow.start(signal);
@@ -258,7 +262,7 @@ export class Controllers {
 
   #reportMembers(): void {
     const { registry } = this;
-    const proxies = this.#proxies.store;
+    const proxies = this.#proxies;
     const networks = this.#networks;
     this.#unfollow = this.#options.metrics?.members.follow({
       members: function* () {

@@ -156,6 +156,13 @@ export class Reflector<T extends KubeObject> {
     if (this.#state !== "resting" || this.#rest.returned()) this.#sleep.end();
   }
 
+  /** Makes the first list at once, since somebody waits for it. */
+  hurry(): void {
+    if (this.#state !== "idle") return;
+    this.#rest.hurry();
+    this.#sleep.end();
+  }
+
   /** Opens the watch if it rests. It stays open for some minutes after the last call, and while the store has objects. */
   need(): void {
     if (this.#rest.need()) this.#sleep.end();

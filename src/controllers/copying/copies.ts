@@ -63,9 +63,11 @@ export class Copies<T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
-  /** Reports whether the member's copies were listed since it was connected. Default: of all kinds. */
+  /** Reports whether the member's copies were listed since it was connected, and hurries it. Default: of all kinds. */
   read(member: Member, kinds: readonly string[] = [...this.#watches.keys()]): boolean {
-    return kinds.every((kind) => this.#store(member, kind)?.synced === true);
+    const watches = kinds.map((kind) => this.#watches.get(kind)?.of(member));
+    for (const watch of watches) watch?.hurry();
+    return watches.every((watch) => watch?.store.synced === true);
   }
 
   /** Has the member's copies of a kind watched, since one is about to be created: whole objects' are left to the copiers for pods, too. */

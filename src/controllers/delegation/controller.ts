@@ -159,14 +159,19 @@ export class DelegationController {
     this.#subscribe(events);
   }
 
-  /** Reads namespaces, waits for the proxies, then decides. Members may come before or after. */
-  async start(signal: AbortSignal): Promise<void> {
+  /** Reads what placement depends on, then begins to read the proxies. */
+  async read(signal: AbortSignal): Promise<void> {
     this.#namespaces.start();
     this.#defaults.start();
     await this.#namespaces.whenSynced(signal);
     await this.#defaults.whenSynced(signal);
     await this.#classes.start(signal);
     await this.#wishes.start(signal);
+    this.#options.proxies.start();
+  }
+
+  /** Waits for the proxies, then decides. Members may come before or after. */
+  async start(signal: AbortSignal): Promise<void> {
     const { proxies, registry } = this.#options;
     await proxies.whenSynced(signal);
     this.#leading = true;

@@ -33,7 +33,7 @@ export interface DelegationOptions extends ControllerOptions {
     Registry,
     "candidates" | "cluster" | "member" | "members" | "unconnected" | "holders" | "joinedAs" | "problem" | "forget"
   >;
-  /** The host's proxies, of `reflectProxies`, which somebody else starts. */
+  /** The host's proxies, of `reflectProxies`. Started once what their placement depends on has been read. */
   readonly proxies: Reflector<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly preparer: Preparer;

@@ -33,8 +33,11 @@ export class MemberSecrets {
     await this.#watches.stop();
   }
 
+  /** Reports whether the member's Secrets were listed since it was connected, and hurries it. */
   read(member: Member): boolean {
-    return this.#watches.of(member)?.store.synced ?? false;
+    const watch = this.#watches.of(member);
+    watch?.hurry();
+    return watch?.store.synced ?? false;
   }
 
   /** Has the member's Secrets watched, since one is about to be created. */

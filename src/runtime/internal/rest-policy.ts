@@ -23,6 +23,7 @@ export class RestPolicy {
   readonly #clock: Pick<Clock, "now">;
   #neededUntil = Number.NEGATIVE_INFINITY;
   #rests = 0;
+  #isHurried = false;
   #waiting: AbortController | undefined;
 
   constructor(rest: Rest | undefined, clock: Pick<Clock, "now">) {
@@ -30,9 +31,16 @@ export class RestPolicy {
     this.#clock = clock;
   }
 
-  /** Returns the delay before the first list in ms. 0 if it is needed. */
+  /** Has the first list wait for no turn. */
+  hurry(): void {
+    this.#isHurried = true;
+  }
+
+  /** Returns the delay before the first list in ms. */
   get firstMs(): number {
-    return this.#rest === undefined || !this.mayRest(0) ? 0 : this.#rest.share * this.#rest.spreadMs();
+    return this.#rest === undefined || this.#isHurried || !this.mayRest(0)
+      ? 0
+      : this.#rest.share * this.#rest.spreadMs();
   }
 
   /** Reports whether nobody needed the watch before. */

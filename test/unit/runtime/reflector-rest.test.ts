@@ -206,3 +206,13 @@ test("waits for the first list's turn when the cluster answers, and longer when 
   await clock.advance(1_000);
   expect(requests).toEqual(["list"]);
 });
+
+test("lists at once what somebody waits for, and opens no watch for that", async () => {
+  reflector = reflect(() => MINUTE_MS);
+  reflector.start();
+  await clock.advance(1_000);
+  reflector.hurry();
+  await clock.advance(1_000);
+  expect(requests).toEqual(["list"]);
+  expect(reflector.state).toBe("resting");
+});

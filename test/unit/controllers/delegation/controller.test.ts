@@ -157,8 +157,9 @@ async function runWhileLeading(
     clock,
     log,
   });
-  proxies.start();
-  await controller.start(new AbortController().signal);
+  const { signal } = new AbortController();
+  await controller.read(signal);
+  await controller.start(signal);
 }
 
 /** Delivers an event of a proxy while the controller leads. */
