@@ -29,7 +29,7 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
   const url =
     log === "none" || log === "never" ? undefined : `${path}/log?${new URLSearchParams({ container: name, previous })}`;
   // A container that starts again writes a new log.
-  const { text, end } = useLog(url, previous === "true" ? 0 : restarts);
+  const { text, end } = useLog(url, `${path} ${name} ${previous}`, previous === "true" ? 0 : restarts);
   const box = useRef<HTMLElement>(null);
   useEffect(() => {
     const element = box.current;
@@ -81,11 +81,15 @@ function labelOf({ name, kind, log }: ContainerView): string {
   return notes.length === 0 ? name : `${name} (${notes.join(", ")})`;
 }
 
-/** Follows a log; returns its text, and how it ended, which is empty while it grows. */
-function useLog(url: string | undefined, restarts: number): { readonly text: string; readonly end: string } {
+/** Follows the log of a container; returns its text, and how it ended, which is empty while it grows. Without `url` it has none now. */
+function useLog(
+  url: string | undefined,
+  container: string,
+  restarts: number,
+): { readonly text: string; readonly end: string } {
   const [text, setText] = useState("");
   const [end, setEnd] = useState("");
-  useEffect(() => setText(""), [url]);
+  useEffect(() => setText(""), [container]);
   useEffect(() => {
     setEnd(url === undefined ? "" : LOADING);
     if (url === undefined) return undefined;

@@ -188,7 +188,8 @@ export function Loaded<T>({
           What is shown was read {age(now - (readAt ?? now))} ago: {problem}
         </p>
       )}
-      {problem === undefined ? children(value) : <div class="loaded old">{children(value)}</div>}
+      {/* The same element in both cases, or a log that is open would begin anew. */}
+      <div class={problem === undefined ? "loaded" : "loaded old"}>{children(value)}</div>
     </>
   );
 }

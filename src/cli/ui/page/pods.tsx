@@ -15,6 +15,12 @@ import { whyOf } from "./summary.ts";
 const STATES: readonly PodRow["state"][] = ["waiting", "starting", "running", "failed", "succeeded", "ending"];
 const NO_MEMBER = "–";
 
+/** Returns the share of a pod's containers that are ready. */
+function wholeness({ ready }: PodRow): number {
+  const [are = 0, all = 1] = ready.split("/").map(Number);
+  return are / Math.max(1, all);
+}
+
 function columnsAt(now: number, members: readonly MemberRow[] | undefined): readonly Column<PodRow>[] {
   return [
     {
@@ -24,7 +30,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       by: ({ namespace, name }) => `${namespace}/${name}`,
     },
     { name: "Name", width: "17%", cell: (row) => <PodLink {...row} />, by: ({ name }) => name },
-    { name: "Ready", width: "4.6rem", cell: ({ ready }) => ready, by: ({ ready }) => ready },
+    { name: "Ready", width: "4.6rem", cell: ({ ready }) => ready, by: wholeness },
     { name: "Status", width: "12%", cell: (row) => <Status row={row} />, by: ({ status }) => status },
     {
       name: "Why",

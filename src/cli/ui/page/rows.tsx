@@ -53,7 +53,8 @@ export function Rows<Row>(props: {
     };
   }, []);
   const rowPx = view.isNarrow ? CARD_PX + columns.length * LINE_PX : ROW_PX;
-  const first = Math.max(0, Math.floor(view.top / rowPx) - SPARE_ROWS);
+  // A filter may leave fewer rows than were scrolled past.
+  const first = Math.max(0, Math.min(Math.floor(view.top / rowPx), rows.length) - SPARE_ROWS);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowPx) + SPARE_ROWS);
   return (
     // The box scrolls by keyboard, so it takes the focus.
