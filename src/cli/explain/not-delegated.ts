@@ -7,6 +7,14 @@ import { controllerOf } from "../../pods/pod-state.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { isWorkloadKind, outerMetadata, podsOf, type WorkloadKind } from "../simulation/workloads.ts";
 
+// Namespaces that serve the cluster itself (manifests/policies.yaml, legation-namespaces).
+const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
+  "kube-system",
+  "kube-public",
+  "kube-node-lease",
+  "legation-system",
+]);
+
 type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences">;
 
 export interface OwnWorkload {
@@ -46,11 +54,14 @@ export function whyNotDelegated(
   }
   if (controllerOf({ metadata })?.kind === "DaemonSet") return "pods of DaemonSets belong to nodes of this cluster";
   if (namespace === undefined) return "neither the pod nor its workload or namespace asked for delegation";
+  const { name } = namespace.metadata;
+  if (RESERVED_NAMESPACES.has(name)) {
+    return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
+  }
   const mode = delegationModeOf(namespace.metadata.labels);
   // A namespace that delegates all pods needs no annotation.
   const isOptional = mode !== undefined && mode !== "annotated";
-  const problem =
-    declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, namespace.metadata.name, workload));
+  const problem = declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, name, workload));
   return mode === undefined ? `${noMode(namespace)}; ${problem ?? "create its pods anew"}` : (problem ?? MADE_BEFORE);
 }
 

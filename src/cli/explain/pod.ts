@@ -174,7 +174,7 @@ function whyThere(annotations: Readonly<Record<string, string>>): string[] {
     ([key]) => isWish(key) || key === GROUP_ANNOTATION || key === WISHES_OF_ANNOTATION,
   );
   return wishes.length > 0
-    ? wishes.map(([key, value]) => `${key}: ${value}`)
+    ? wishes.map(([key, value]) => `${key}: ${value.trim().replaceAll(/\s+/g, " ")}`)
     : ["its annotations limit it to no member: the best of those with room got it"];
 }
 

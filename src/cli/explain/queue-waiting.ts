@@ -81,7 +81,7 @@ function reasonsOf(workload: Workload): (string | undefined)[] {
   const quota = kueueCondition(workload, "QuotaReserved");
   return [
     evicted === "True" && why !== undefined ? `was evicted: ${why}` : undefined,
-    ...openChecks(workload).map(({ name, message }) => message && `admission check ${name}: ${message}`),
+    ...openChecks(workload).map(({ name, message }) => (message ? `admission check ${name}: ${message}` : undefined)),
     quota?.status === "False" ? quota.message : undefined,
   ];
 }

@@ -114,7 +114,9 @@ export function processOf({ deployment, running }: Found): InstalledProcess {
         name: metadata.name,
         version: metadata.labels?.[VERSION_LABEL],
         image: spec?.containers[0]?.image,
-        ready: status?.conditions?.some((each) => each.type === "Ready" && each.status === "True") ?? false,
+        ready:
+          metadata.deletionTimestamp === undefined &&
+          status?.conditions?.some((each) => each.type === "Ready" && each.status === "True") === true,
       })),
   };
 }

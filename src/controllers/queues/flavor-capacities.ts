@@ -84,9 +84,10 @@ export class FlavorCapacities {
 /** A kind of Kueue's objects that say what members have. */
 export interface CapacityKind<T extends KubeObject> extends Omit<KueueKind<T>, "changeOf" | "onEvent" | "onState"> {
   flavorsOf(object: T): readonly string[];
+  /** `capacities`: undefined until they are known. */
   changeOf(
     object: Stored<T>,
-    capacities: ReadonlyMap<string, FlavorCapacity>,
+    capacities: ReadonlyMap<string, FlavorCapacity> | undefined,
     all: readonly Stored<T>[],
     wall: number,
   ): ReturnType<KueueKind<T>["changeOf"]>;
@@ -107,10 +108,7 @@ export function followCapacities<T extends KubeObject>(
     onState: (state) => {
       if (state === "watching") capacities.start();
     },
-    changeOf: (object, all, wall) => {
-      const current = capacities.current();
-      return current === undefined ? "unknown" : kind.changeOf(object, current, all, wall);
-    },
+    changeOf: (object, all, wall) => kind.changeOf(object, capacities.current(), all, wall),
   };
   const controller = new KueueController(following, options);
   capacities.onChange(

@@ -20,6 +20,7 @@ export const PROVIDERS: CapacityKind<CapacityProvider> = {
   isAsking: ({ spec }) => spec?.controllerName === MEMBERS_PROVIDER,
   flavorsOf: ({ spec }) => spec?.orchestratedFlavors?.map(({ name }) => name) ?? [],
   changeOf: (provider, capacities, _all, wall) => {
+    if (capacities === undefined) return "unknown";
     const status = statusOf(provider, capacities, timestamp(wall));
     const content = statusContent(status);
     if (content === statusContent(provider.status ?? {})) return undefined;

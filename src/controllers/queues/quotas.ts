@@ -28,6 +28,7 @@ export const QUOTAS: CapacityKind<ClusterQueue> = {
     const wish = quotaWish(queue.metadata);
     if (wish === undefined) return undefined;
     if ("problem" in wish) return { reason: "InvalidQuota", message: wish.problem };
+    if (capacities === undefined) return "unknown";
     const changes = changesOf(queue, wish, capacities, all);
     if (changes.length === 0) return undefined;
     const reduced = reductionOf(changes, capacities);
@@ -111,7 +112,7 @@ export function rounded(resource: string, amount: number): number {
 function reductionOf(changes: readonly QuotaChange[], capacities: Capacities): string | undefined {
   const closed = new Map<string, string>();
   const parts = changes.flatMap(({ flavor, resource, from, to }) => {
-    const closedOf = capacities.get(flavor)?.closed ?? closed;
+    const closedOf = capacities.get(flavor)?.closed ?? new Map<string, string>();
     if (closedOf.size === 0 || !exceeds(amountOf(resource, from), amountOf(resource, to))) return [];
     for (const [member, message] of closedOf) closed.set(member, message);
     return [`${flavor}: ${resource} ${from} -> ${to}`];

@@ -89,7 +89,10 @@ export async function examine(
   const seen = await attempt("the host does not answer", first, ofHost, async () => {
     return { version: await readVersion(host, first), clock: await readClock(host, first) };
   });
-  if (seen === undefined) return hostOnly;
+  if (seen === undefined) {
+    const remedy = "see that it runs, and that --kubeconfig and --context name it";
+    return { groups: [{ name: "Host", findings: ofHost.map(({ what }) => fail(what, remedy)) }] };
+  }
   const { clock } = seen;
   ofHost.push(hostVersion(seen.version));
   if (clock !== undefined) ofHost.push(clockFinding("its clock", "this machine's", clock));

@@ -46,7 +46,7 @@ function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<strin
   const mode = labels?.[DELEGATION_LABEL];
   const found: Finding[] = [];
   if (mode !== undefined && delegationModeOf(labels) === undefined) {
-    const what = `${subject} has the label ${DELEGATION_LABEL}: ${JSON.stringify(mode)}, which is no mode`;
+    const what = `${subject} has the label ${DELEGATION_LABEL}: ${JSON.stringify(mode)}, which is no mode: it is not opted in`;
     found.push(fail(what, `kubectl label --overwrite namespace ${name} ${DELEGATION_LABEL}=annotated`));
   }
   const own = Object.keys(annotations).filter((key) => key.startsWith(`${GROUP}/`));

@@ -38,6 +38,12 @@ test.each([
     namespace("team", { labels: { "legation.dev/delegation": "true" } }),
     `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`; create its pods anew`,
   ],
+  [
+    "its namespace serves the cluster itself",
+    asks,
+    namespace("kube-system", { labels: {} }),
+    "namespace kube-system serves this cluster itself, and what runs there is never delegated",
+  ],
   ["it asks for nothing", {}, annotated, `nothing asks for it: ${WRITE}`],
   [
     "what should be an annotation is a label",

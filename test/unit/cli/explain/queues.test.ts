@@ -222,6 +222,8 @@ describe("what a workload waits for", () => {
     const admissionChecks: CheckEntry[] = [
       { name: "room", state: "Retry", message: "2 of 2 pods would wait: west: full" },
       { name: "budget", state: "Ready" },
+      // Its controller has not answered yet.
+      { name: "owner", state: "Pending", message: "" },
     ];
     const workload = storedWorkload("team", "sweep", {
       conditions: [condition("QuotaReserved", "True")],
@@ -233,7 +235,7 @@ describe("what a workload waits for", () => {
     expect(queue?.waiting).toMatchObject([
       {
         why: ["admission check room: 2 of 2 pods would wait: west: full"],
-        waitsFor: "has quota, and waits for admission check room",
+        waitsFor: "has quota, and waits for admission check room, owner",
       },
     ]);
   });

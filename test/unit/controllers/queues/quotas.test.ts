@@ -57,7 +57,10 @@ test("a member that takes nothing is named when the quota falls", () => {
   });
 });
 
-test("an annotation that is misspelt is told", () => {
+test("an annotation that is misspelt is told, also before members were read", () => {
+  const misspelt = queue("1", "1Gi", { "legation.dev/quota": "folow" });
+  expect(QUOTAS.changeOf(misspelt, undefined, [misspelt], 0)).toMatchObject({ reason: "InvalidQuota" });
+  expect(QUOTAS.changeOf(queue("1", "1Gi"), undefined, [], 0)).toBe("unknown");
   expect(changeOf(queue("1", "1Gi", { "legation.dev/quota": "folow" }))).toMatchObject({ reason: "InvalidQuota" });
 });
 
