@@ -214,15 +214,9 @@ export class Controllers {
     await this.registry.start(signal);
     // Pods wait until it is known which objects follow them.
     this.#types.start();
-    // Twenty thousand proxies take seconds, as a thousand members do.
-    const reading = this.#delegation.read(signal);
-    // Awaited below, unless something else fails before.
-    reading.catch(() => {});
     this.#allProxies?.start();
-    await this.#agents.start();
-    await this.#virtualNodes.start(signal);
-    await this.#homeApi.start(signal);
-    await reading;
+    // Twenty thousand proxies take seconds to read, and Leases of nodes are due meanwhile.
+    await Promise.all([this.#delegation.read(signal), this.#startNodes(signal)]);
     await this.#delegation.start(signal);
     this.#virtualNodes.onProxies();
     await this.#overflow.start(signal);
@@ -258,6 +252,12 @@ export class Controllers {
     await this.#allProxies?.stop();
     await this.registry.stop();
     await this.#agents.stop();
+  }
+
+  async #startNodes(signal: AbortSignal): Promise<void> {
+    await this.#agents.start();
+    await this.#virtualNodes.start(signal);
+    await this.#homeApi.start(signal);
   }
 
   #reportMembers(): void {

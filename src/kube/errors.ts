@@ -149,7 +149,10 @@ export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
 
-/** Resolves to undefined if the request fails with one of these codes, by which nothing is left to do, or there is nothing to read. */
+/**
+ * Resolves to undefined if the request fails with a KubeError, with one of these codes if any are given: nothing is left to do then, or
+ * there is nothing to read.
+ */
 export async function ignoring<T>(request: Promise<T>, ...codes: readonly KubeErrorCode[]): Promise<T | undefined> {
   try {
     return await request;

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { onAbort } from "../kube/abort.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
+import { cutAt } from "../kube/messages.ts";
 import type { PortForwards } from "../kube/port-forward.ts";
 import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import type { RelayFailure } from "../telemetry/relay.ts";
@@ -34,7 +35,7 @@ export async function connectTo(
     const { status, text } = forwarded;
     return {
       reason: "Unreachable",
-      message: statusMessage(text) ?? `status ${status}: ${text.slice(0, LONGEST_TEXT)}`,
+      message: statusMessage(text) ?? `status ${status}: ${cutAt(text, LONGEST_TEXT)}`,
     };
   } catch (error) {
     if (!isKubeError(error)) throw error;

@@ -25,8 +25,7 @@ export function admitWorkload<T extends WrittenObject>(object: T, mode: Delegati
 
 /** Runs the webhook's code on an object that asks to go to members whole. */
 export function admitObject<T extends WrittenObject>(object: T, types: readonly DelegatedType[]): Admitted<T> {
-  const findType: FindType = (group, kind) =>
-    types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind) ?? "none";
+  const findType: FindType = (group, kind) => typeAmong(types, { group, kind }) ?? "none";
   const created = { ...request(groupOf(object), object.kind), object };
   const verdict = inTurn(created, dropLeftovers(created, true, findType), (one) => mutateObject(one, findType));
   return admitted(object, verdict);
@@ -49,7 +48,16 @@ export function isDelegated(pod: Stored<Pod>): boolean {
   return isProxy(pod) || isOverflow(pod);
 }
 
-function groupOf({ apiVersion }: WrittenObject): string {
+/** Returns the DelegatedType of a group and kind. */
+export function typeAmong(
+  types: readonly DelegatedType[],
+  { group, kind }: { readonly group: string; readonly kind: string },
+): DelegatedType | undefined {
+  return types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind);
+}
+
+/** Returns the API group of an object. Empty for the core group. */
+export function groupOf({ apiVersion }: Pick<WrittenObject, "apiVersion">): string {
   const [group = ""] = apiVersion.includes("/") ? apiVersion.split("/") : [];
   return group;
 }

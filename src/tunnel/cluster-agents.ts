@@ -148,7 +148,7 @@ export class ClusterAgents {
     });
   }
 
-  /** How long an agent may still take to come back; ms. Zero or less: none is expected. */
+  /** Returns how long an agent may still take to come back; ms. Zero or less: none is expected. */
   get #returnLeftMs(): number {
     return this.#aloneSince + RETURN_MS - this.#clock.now();
   }

@@ -13,7 +13,7 @@ import {
 import type { WrittenObject } from "../shared/documents.ts";
 import { type ChosenClusters, placementAnnotations } from "./clusters.ts";
 import { type Division, divisionOf } from "./division.ts";
-import { annotatedPath, treatmentOf } from "./kinds.ts";
+import { annotatedPath, specPath, treatmentOf } from "./kinds.ts";
 import { type ObjectOverride, translateOverrides } from "./overrides.ts";
 import { type ConversionReport, type Gap, LEFT_OUT } from "./report.ts";
 
@@ -75,10 +75,10 @@ export function annotate(wish: Wish, report: ConversionReport): WrittenObject | 
     // Each of their operations was judged already.
     ...(patches.length === 0 ? {} : { [OVERRIDES_ANNOTATION]: JSON.stringify(patches) }),
   });
-  const spec = valueAt(object, [...path, "spec"]);
+  const spec = valueAt(object, specPath(object));
   if (isWhole || !isJsonObject(spec)) return annotated;
   const counted = { ...spec, ...totals };
-  return setAt(annotated, [...path, "spec"], treatment === "job" ? withoutSelector(counted, gap) : counted);
+  return setAt(annotated, specPath(object), treatment === "job" ? withoutSelector(counted, gap) : counted);
 }
 
 /** Returns the spec of a whole Job without a selector of its own, as its member generates one. */

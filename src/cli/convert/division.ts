@@ -1,7 +1,7 @@
 import { valueAt } from "../../api/json.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { ChosenClusters } from "./clusters.ts";
-import { annotatedPath, COUNTS, treatmentOf } from "./kinds.ts";
+import { COUNTS, specPath, treatmentOf } from "./kinds.ts";
 import type { Numbers } from "./overrides.ts";
 import type { Gap } from "./report.ts";
 
@@ -11,6 +11,9 @@ export interface Division {
   /** The content of `legation.dev/scheduling-preferences`. Absent: by the room of clusters. */
   readonly preferences?: { readonly rebalance?: boolean; readonly clusters: Readonly<Record<string, object>> };
 }
+
+/** Equal shares of all clusters. */
+export const EVENLY: Readonly<Record<string, object>> = { "*": { weight: 1 } };
 
 /** The pods that clusters had of an object. */
 interface ClustersPods {
@@ -66,7 +69,7 @@ function sumOf({ object, choices, numbers }: ClustersPods, gap: Gap): Division {
       `write the sum of all clusters in ${field}`,
     );
     const isDivided = main === "replicas" && kind !== "Pod";
-    return { totals: {}, ...(isDivided ? { preferences: { clusters: { "*": { weight: 1 } } } } : {}) };
+    return { totals: {}, ...(isDivided ? { preferences: { clusters: EVENLY } } : {}) };
   }
   const [only] = names;
   if (names.length === 1 && only !== undefined) return { totals: { ...own, ...numbers.get(only) } };
@@ -88,8 +91,4 @@ function sumOf({ object, choices, numbers }: ClustersPods, gap: Gap): Division {
   const weighed = fields.at(-1) ?? main;
   const clusters = Object.fromEntries(names.map((name, index) => [name, { weight: each[index]?.[weighed] ?? 1 }]));
   return { totals, preferences: { clusters } };
-}
-
-function specPath(object: WrittenObject): string[] {
-  return [...annotatedPath(object), "spec"];
 }

@@ -45,7 +45,7 @@ type Overriders = z.output<typeof overriders>;
 export type KarmadaOverrides = (object: WrittenObject, used: Set<WrittenObject>) => ObjectOverride[];
 
 export function karmadaOverrides(objects: readonly WrittenObject[], report: ConversionReport): KarmadaOverrides {
-  // In the order in which Karmada applies them.
+  // Karmada applies cluster-wide policies first.
   const policies = policiesOf("OverridePolicy", overrideSchema, objects).sort(
     (a, b) => Number(b.isClusterWide) - Number(a.isClusterWide),
   );

@@ -3,7 +3,7 @@ import { setAt, valueAt } from "../../api/json.ts";
 import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
-import type { Division } from "./division.ts";
+import { type Division, EVENLY } from "./division.ts";
 import { karmadaOverrides } from "./karmada-overrides.ts";
 import { affinity, isKarmada, type Policy, policiesOf, resourceSelector } from "./karmada-policies.ts";
 import { treatmentOf } from "./kinds.ts";
@@ -212,6 +212,6 @@ function divisionOf({ placement }: PropagationSpec, isJob: boolean, gap: Gap): D
     );
     return [];
   });
-  const clusters = weights.length === 0 ? { "*": { weight: 1 } } : Object.fromEntries(weights);
+  const clusters = weights.length === 0 ? EVENLY : Object.fromEntries(weights);
   return { totals: {}, preferences: { clusters } };
 }

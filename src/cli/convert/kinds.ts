@@ -81,7 +81,12 @@ export function annotatedPath({ kind }: WrittenObject): readonly string[] {
   return kind === "CronJob" ? ["spec", "jobTemplate"] : [];
 }
 
+/** Returns the path of the spec with an object's numbers of pods. */
+export function specPath(object: WrittenObject): readonly string[] {
+  return [...annotatedPath(object), "spec"];
+}
+
 /** Returns the path of an object's pod template; a Pod is one itself. */
 export function templatePath(object: WrittenObject): readonly string[] {
-  return object.kind === "Pod" ? [] : [...annotatedPath(object), "spec", "template"];
+  return object.kind === "Pod" ? [] : [...specPath(object), "template"];
 }

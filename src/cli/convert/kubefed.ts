@@ -5,7 +5,7 @@ import { type LabelSelector, labelSelectorSchema } from "../../api/label-express
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
 import { type ChosenClusters, chosenClusters, placementAnnotations } from "./clusters.ts";
-import type { Division } from "./division.ts";
+import { type Division, EVENLY } from "./division.ts";
 import { apiVersionOfKind } from "./kinds.ts";
 import { type ConversionReport, LEFT_OUT, nameOf } from "./report.ts";
 
@@ -72,7 +72,7 @@ interface KubeFedObjects {
   /** Types of ordinary objects, by kind of the federated ones. */
   readonly types: ReadonlyMap<string, OrdinaryType>;
   readonly federated: ReadonlyMap<string, WrittenObject>;
-  /** By the names of the federated objects that they divide. */
+  /** SchedulingPreferences, by the names of the federated objects that they divide. */
   readonly preferences: ReadonlyMap<string, { readonly source: string; readonly spec: Preference }>;
 }
 
@@ -187,7 +187,7 @@ function namespaceOf({ metadata: { name } }: WrittenObject, choice: ChosenCluste
 function divisionOf(preference: Preference): Division {
   const { totalReplicas: replicas, totalParallelism: parallelism, totalCompletions: completions } = preference;
   const { rebalance } = preference;
-  const clusters = Object.keys(preference.clusters).length === 0 ? { "*": { weight: 1 } } : preference.clusters;
+  const clusters = Object.keys(preference.clusters).length === 0 ? EVENLY : preference.clusters;
   return {
     totals: defined({ replicas, parallelism, completions }),
     preferences: { ...(rebalance ? { rebalance } : {}), clusters },

@@ -2,7 +2,7 @@ import { isJsonObject, valueAt } from "../../api/json.ts";
 import { parseObjectOverrides, parseOverrides } from "../../api/overrides.ts";
 import { privilegeProblems } from "../../pods/overrides.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { annotatedPath, COUNTS, templatePath, treatmentOf } from "./kinds.ts";
+import { COUNTS, specPath, templatePath, treatmentOf } from "./kinds.ts";
 import type { ConversionReport } from "./report.ts";
 
 /** An operation of a JSON patch, as KubeFed and Karmada know them; its path begins at the object. */
@@ -18,7 +18,7 @@ export interface ObjectOperation {
 interface OverriddenClusters {
   /** Absent: every cluster. */
   readonly clusters?: readonly string[];
-  /** In the grammar of `kubectl get -l`. Absent: every cluster. */
+  /** A label selector in the grammar of `kubectl get -l`. Absent: every cluster. */
   readonly clusterSelector?: string;
 }
 
@@ -52,7 +52,7 @@ export function translateOverrides(
 ): TranslatedOverrides {
   const counts = COUNTS[treatmentOf(object).treatment].map((name) => ({
     name,
-    path: pointerOf([...annotatedPath(object), "spec", name]),
+    path: pointerOf([...specPath(object), name]),
   }));
   const root = counts.length === 0 ? "" : pointerOf(templatePath(object));
   const numbers = new Map<string, Numbers>();

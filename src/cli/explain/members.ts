@@ -38,10 +38,10 @@ export function memberAmong(
 const UNHEARD = "does `legation controller` run?";
 /** Explains a Cluster, or a DelegatedType, without conditions. */
 export const NOT_REPORTED: string = `no controller has reported on it: ${UNHEARD}`;
-/** Who writes the conditions of Clusters and DelegatedTypes. */
+/** The writer of the conditions of Clusters and DelegatedTypes. */
 export const CONTROLLER = "legation controller";
 
-/** Whether a member is ready; why it is not or takes no pods, since when, and who says so. */
+/** Tells whether a member is ready; why it is not or takes no pods, since when, and who says so. */
 export interface Readiness {
   /** Status of the Ready condition of the Cluster, or of its node if that is not Ready. Unknown without a report. */
   readonly ready: string;

@@ -9,7 +9,7 @@ interface QueueFlavor {
   readonly name: string;
   /** Members that the flavor's node labels select. Empty: its pods stay on the host, or its labels may not be read. */
   readonly members: readonly string[];
-  /** In cores, bytes or pieces: what workloads of the queue hold of a resource, and the queue's quota. */
+  /** The amount of a resource that workloads of the queue hold, and the queue's quota, in cores, bytes or pieces. */
   readonly quotas: readonly { readonly resource: string; readonly used: number; readonly nominal: number }[];
 }
 

@@ -12,7 +12,7 @@ import type { OpenMember } from "../shared/open-member.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
 import { readEvents } from "./events.ts";
-import { findMembers } from "./members.ts";
+import { findMembers, memberAmong } from "./members.ts";
 import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
 import { type Journey, journeyOf, type Own } from "./pod.ts";
 import { memberTroubles } from "./trouble.ts";
@@ -66,8 +66,8 @@ export async function readMember(
   if (name === undefined || isTerminal(pod)) return { troubles: [] };
   const found = await readable(findMembers(host, [name], signal));
   if (found === undefined) return { troubles: [], notRead: hiddenLine([ofViewers(`whether ${name} is ready`)]) };
-  const [cluster] = found.clusters;
-  return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, found.nodes[0]) };
+  const member = memberAmong(found, name);
+  return { troubles: member === undefined ? [] : memberTroubles(pod, member.cluster, member.node) };
 }
 
 // A Deployment owns ReplicaSets, a CronJob owns Jobs. Hand-written owner references may form a cycle.

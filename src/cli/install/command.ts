@@ -130,7 +130,7 @@ export const command: Equip = equipped({
       onAdvice: (advice) => terminal.progress(advice),
     };
     if (before.helmRelease !== undefined && !allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
-    // Checked before the first write.
+    // The types are checked before the first write.
     const found = await findAllowable(allowed, context);
     if (before.helmRelease !== undefined) {
       await allowTypes(found, allowed, context);

@@ -16,7 +16,7 @@ import { type InstallOptions, planInstall } from "./objects.ts";
 import { delegatedTypeObjects, lackingFields, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 
-/** What types are allowed, and how. */
+/** The types that an installation allows, and how. */
 export interface TypeOptions {
   readonly types: readonly TypeName[];
   /** The types' CustomResourceDefinitions follow into members. */

@@ -51,7 +51,7 @@ export function agentObjects(account: HostAccount, settings: AgentSettings): Man
       metadata,
       spec: { selector: podLabels, ports: [{ name: "home-api", port: SERVICE_PORT, targetPort: "home-api" }] },
     },
-    // Lets the host's own pods alone use it.
+    // The policy lets the host's own pods alone use the Service.
     {
       apiVersion: "networking.k8s.io/v1",
       kind: "NetworkPolicy",

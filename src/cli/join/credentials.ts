@@ -175,11 +175,14 @@ export async function ensureHub(address: string | undefined, context: HostContex
         : { metadata: { annotations: { [HUB_ADDRESSES_ANNOTATION]: [...before.addresses, hub].join(",") } } };
     const resourceVersion = found?.metadata.resourceVersion;
     const body = { metadata: { ...metadata, ...defined({ resourceVersion }) }, ...rest };
-    await (found === undefined
-      ? host.create(secrets, body, write)
-      : host.patch(secrets, ref, { type: "merge", body }, write));
+    const stored = readAuthorities(
+      await (found === undefined
+        ? host.create(secrets, body, write)
+        : host.patch(secrets, ref, { type: "merge", body }, write)),
+    );
+    if (stored === undefined) throw new Error(`Secret ${HUB_SECRET} was stored without its keys`);
     report(`${host.cluster}: Secret ${HUB_SECRET} stored: agents reach the hub at ${hub}`);
-    return await ensureHub(hub, context);
+    return { hub, authorities: trusted(stored) };
   }, ATTEMPTS);
 }
 

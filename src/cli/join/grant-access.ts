@@ -82,7 +82,7 @@ export function accessObjects(
   // Lets a host delete its ClusterRole and renew its token: no administrator is needed to leave.
   const ownRules = [
     { apiGroups: [clusterRoles.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
-    { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] },
+    tokenRule(name),
   ];
   return {
     role: role("ClusterRole", metadata, [...ruleList.parse(base.rules), ...ownRules]),
@@ -133,7 +133,7 @@ const AUTHENTICATION_GROUP = "authentication.k8s.io";
 const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 const HTTP_VERBS = ["get", "head", "post", "put", "patch", "delete", "options"];
 
-/** How a member's API server checks impersonation: `constrained` (KEP-5284) refuses system:masters, service accounts and nodes. */
+/** The way in which a member's API server checks impersonation: `constrained` (KEP-5284) refuses system:masters, service accounts and nodes. */
 export type ImpersonationRules = "constrained" | "any";
 
 const IMPERSONATION_RULES: Readonly<Record<ImpersonationRules, readonly object[]>> = {
@@ -158,22 +158,26 @@ export function impersonationOf(version = ""): ImpersonationRules {
   return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
 }
 
+/** Returns the right to request tokens of one service account. */
+function tokenRule(name: string): object {
+  return { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] };
+}
+
 /** Returns the account in a member by which `legation access` acts for users: it may impersonate, and renew its token. */
 export function accessAccountObjects(account: HostAccount, impersonation: ImpersonationRules): readonly Manifest[] {
   const name = accessAccountName(account.hostId);
   const metadata = { name, ...metadataOf(account) };
   const inNamespace = { ...metadata, namespace: SYSTEM_NAMESPACE };
-  const renewal = { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] };
   return [
     { apiVersion: "v1", kind: "ServiceAccount", metadata: inNamespace },
     role("ClusterRole", metadata, IMPERSONATION_RULES[impersonation]),
     roleBinding("ClusterRole", metadata),
-    role("Role", inNamespace, [renewal]),
+    role("Role", inNamespace, [tokenRule(name)]),
     roleBinding("Role", inNamespace),
   ];
 }
 
-/** What a host gets in a member, beside its access. */
+/** The rights and objects that a host gets in a member, beside its access. */
 interface Granted extends GrantedTypes {
   readonly further: readonly Manifest[];
 }

@@ -72,13 +72,10 @@ export async function validateJoin(
   const asked = { host, member: member.client, hostId, name };
   const relation = await identifyMember(asked, joined, signal);
   const { memberUid, isMember, other } = relation;
-  if (joined !== undefined && !isMember)
-    throw notThatMember(
-      asked,
-      joined,
-      relation,
-      `choose another name, or run \`legation unjoin ${options.name}\` first`,
-    );
+  if (joined !== undefined && !isMember) {
+    const or = `choose another name, or run \`legation unjoin ${name}\` first`;
+    throw notThatMember(asked, joined, relation, or);
+  }
   if (other !== undefined) {
     // Both Clusters would count its nodes, and place pods over each other's.
     const [as, remedy] = isMember

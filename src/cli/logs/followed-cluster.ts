@@ -13,7 +13,7 @@ import { isRunOf, type LogSource, listPodsOf, named, podsOf, watched } from "./s
 import { type LogTarget, logTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
 
 export interface FollowedClusterContext extends LogOutput {
-  /** At most so many streams at a time. */
+  /** Bounds the streams that are open at a time. */
   readonly streams: Slots;
 }
 
@@ -144,7 +144,7 @@ export class FollowedCluster {
       const key = `${uid}/${container}`;
       const log = this.#logs.get(key);
       if (log === undefined && exists && hasLog(pod, container)) this.#begin(key, pod, container);
-      if (log === undefined || this.#grows(log)) continue;
+      if (log === undefined || log.ended.signal.aborted || this.#grows(log)) continue;
       this.#context.clock.after(ENDING_MS, () => {
         if (!this.#grows(log)) log.ended.abort();
       });

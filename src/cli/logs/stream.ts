@@ -11,7 +11,7 @@ export interface LogTarget {
   readonly source: LogSource;
   readonly pod: Stored<Pod>;
   readonly container: string;
-  /** Its name before each line: `west/sweep-x7k2p`. */
+  /** The log's name before each line: `west/sweep-x7k2p`. */
   readonly name: string;
 }
 

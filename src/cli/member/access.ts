@@ -47,7 +47,8 @@ export function hostTypesName(hostId: string): string {
 }
 
 export function credentialsSecretName(cluster: string): string {
-  return `member-${cluster}`;
+  // `join` writes and checks both Secrets of a member by one name.
+  return accessSecretName(cluster);
 }
 
 export const clusterRoles: Resource<KubeObject> = clusterScoped(RBAC, "ClusterRole");
@@ -80,15 +81,14 @@ interface Owned {
 interface HostAccess {
   /** The ClusterRole, which owns all else. Undefined: there is none. Without `uid`: the credentials may not read it. */
   readonly role: { readonly uid?: string } | undefined;
-  /** All else that the credentials may list. */
+  /** The other objects, as far as the credentials may list them. */
   readonly owned: readonly Owned[];
 }
 
 /** Reads a host's access in a member, so that access granted later is not removed with it. Rejects with KubeError. */
 export async function findAccess(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<HostAccess> {
   const name = hostAccountName(hostId);
-  const isOfHost = (each: string): boolean => each.startsWith(name) || each === accessAccountName(hostId);
-  const found = await findOwned(client, [clusterRoleBindings, clusterRoles, serviceAccounts], hostId, isOfHost, signal);
+  const found = await findOwned(client, hostId, signal);
   const isThe = (kind: Resource<KubeObject>, { resource, object }: Owned): boolean =>
     resource === kind && object.metadata.name === name;
   const owned = found.filter((each) => !isThe(clusterRoles, each));
@@ -99,21 +99,16 @@ export async function findAccess(client: ClusterClient, hostId: string, signal: 
   return { role: defined({ uid: owner?.uid }), owned };
 }
 
-async function findOwned(
-  client: ClusterClient,
-  resources: readonly Resource<KubeObject>[],
-  hostId: string,
-  isWanted: (name: string) => boolean,
-  signal: AbortSignal,
-): Promise<readonly Owned[]> {
+async function findOwned(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<readonly Owned[]> {
   const labelSelector = `${HOST_LABEL}=${hostId}`;
-  const found = resources.map(async (resource) => {
+  const found = [clusterRoleBindings, clusterRoles, serviceAccounts].map(async (resource: Resource<KubeObject>) => {
     const objects = (await readable(listAll(client, resource, { labelSelector, signal }))) ?? [];
     return objects.map((object) => ({ resource, object }));
   });
   return (await Promise.all(found)).flat().filter(({ object: { metadata } }) => {
     const { name, namespace = SYSTEM_NAMESPACE } = metadata;
-    return namespace === SYSTEM_NAMESPACE && isWanted(name);
+    const isOfHost = name.startsWith(hostAccountName(hostId)) || name === accessAccountName(hostId);
+    return namespace === SYSTEM_NAMESPACE && isOfHost;
   });
 }
 

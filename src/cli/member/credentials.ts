@@ -31,7 +31,7 @@ export function whyForeign(
 /** The Secret with a member's credentials. */
 export interface MemberSecret {
   readonly name: string;
-  /** Why it is an operator's own, and not that of `join`. */
+  /** The reason why the Secret is an operator's own, and not that of `join`. */
   readonly foreign: string | undefined;
   readonly kubeconfig: string | undefined;
 }

@@ -32,7 +32,7 @@ export async function identifyMember(
 ): Promise<MemberRelation> {
   const { member, hostId, name } = asked;
   const memberUid = await clusterId(member, signal);
-  // Its pods would come back to it, and its own objects would count as a member's.
+  // The host's pods would come back to it, and its own objects would count as a member's.
   if (memberUid === hostId) {
     throw new Failure("refused", {
       object: `Cluster ${name}`,

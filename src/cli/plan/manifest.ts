@@ -114,7 +114,8 @@ export async function readManifestState(
   };
 }
 
-function ofCore(kind: string, objects: readonly WrittenObject[]): WrittenObject[] {
+/** Returns the objects of a kind of the core group. */
+export function ofCore(kind: string, objects: readonly WrittenObject[]): WrittenObject[] {
   return objects.filter((object) => object.apiVersion === "v1" && object.kind === kind);
 }
 

@@ -4,6 +4,7 @@ import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Stored } from "../../api/kubernetes.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { DryRunAnswer } from "./dry-run.ts";
+import { ofCore } from "./manifest.ts";
 import type { WorkloadPlan } from "./outcome.ts";
 
 export interface PlannedNamespaces {
@@ -26,9 +27,9 @@ export async function planNamespaces(
   const refused = new Map<string, string>();
   const changed = new Set<string>();
   const notChecked: string[] = [];
-  for (const { apiVersion, kind, metadata } of objects) {
+  for (const { metadata } of ofCore("Namespace", objects)) {
     const { name, labels, annotations } = metadata;
-    if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
+    if (name === undefined) continue;
     const before = all.get(name)?.metadata;
     const known = before ?? { name, uid: `planned/${name}`, resourceVersion: "" };
     const after = {

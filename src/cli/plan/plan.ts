@@ -15,7 +15,7 @@ import { among, readHost } from "../simulation/host-state.ts";
 import { workloadKind } from "../simulation/workloads.ts";
 import { dryRun } from "./dry-run.ts";
 import type { PlanInput } from "./input.ts";
-import { readManifestState, workloadsOf } from "./manifest.ts";
+import { ofCore, readManifestState, workloadsOf } from "./manifest.ts";
 import { planNamespaces } from "./namespaces.ts";
 import { emptyPlan, type Plan, type WorkloadPlan } from "./outcome.ts";
 import { review } from "./review.ts";
@@ -41,11 +41,10 @@ export async function readPlan(
   for (const object of objects) checkExpressions(object);
   const whole = objects.filter(isWholeObject);
   const workloads = workloadsOf(objects, current);
-  const written = objects.filter(({ apiVersion, kind }) => apiVersion === "v1" && kind === "Namespace");
   const own = new Set([
     ...workloads.map(({ namespace }) => namespace),
     ...whole.map(({ metadata: { namespace = current } }) => namespace),
-    ...written.flatMap(({ metadata }) => metadata.name ?? []),
+    ...ofCore("Namespace", objects).flatMap(({ metadata }) => metadata.name ?? []),
   ]);
   const listing = listDelegatedTypes(client, signal);
   const types = whole.length > 0 ? await asViewer(listing) : await readable(listing);

@@ -4,7 +4,7 @@ import { GROUP } from "../../api/keys.ts";
 import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
 import { compileExpressions } from "../../copies/type-expressions.ts";
-import { admitObject } from "../../simulation/admission.ts";
+import { admitObject, groupOf, typeAmong } from "../../simulation/admission.ts";
 import type { Simulation } from "../../simulation/simulation.ts";
 import { membersOfJob } from "../../whole/jobs/shares.ts";
 import { JOBS } from "../../whole/jobs/type.ts";
@@ -44,10 +44,10 @@ export async function reviewObject(
   written: WrittenObject,
   { types, current, namespaces, askObject }: Pick<PlanInput, "types" | "current" | "namespaces" | "askObject">,
 ): Promise<Reviewed> {
-  const { apiVersion, kind } = written;
-  const [group = ""] = apiVersion.includes("/") ? apiVersion.split("/") : [];
-  const builtIn = wholeTypeOf({ group, kind })?.type;
-  const type = types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind);
+  const { kind } = written;
+  const ofKind = { group: groupOf(written), kind };
+  const builtIn = wholeTypeOf(ofKind)?.type;
+  const type = typeAmong(types, ofKind);
   const resource = builtIn === undefined ? type && resourceOfType(type) : withoutShape(builtIn.resource);
   // Owners are of no account to members, and may not exist yet.
   const { namespace: named = current, ownerReferences: _, ...own } = written.metadata;

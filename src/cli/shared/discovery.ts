@@ -121,7 +121,7 @@ export class Discovery {
 
   /** Returns the resource like `find`. Rejects with `Failure` if the server does not serve it. */
   async get(apiVersion: string, kind: string): Promise<Resource<KubeObject>> {
-    // Read anew where the answer is from before the CRDs.
+    // The first answer may be older than the CRDs: the second one is read anew.
     const found = (await this.find(apiVersion, kind)) ?? (await this.find(apiVersion, kind));
     if (found !== undefined) return found;
     throw new Failure("refused", {

@@ -125,8 +125,11 @@ async function readStatus(
     return { document, text: text(document, Date.now(), terminal) };
   };
   if (target === undefined) {
-    if (allNamespaces) return orOwn(podsOutcome(readAllNamespaces(host, signal), terminal), context, [OTHER_PODS]);
-    if (given !== undefined) return podsOutcome(readNamespace(host, given, signal), terminal);
+    if (allNamespaces) {
+      const all = readAllNamespaces(host, signal).then((status) => podsOutcome(status, terminal));
+      return orOwn(all, context, [OTHER_PODS]);
+    }
+    if (given !== undefined) return podsOutcome(await readNamespace(host, given, signal), terminal);
     const overview = told(readHostStatus(host, { namespace, queues }, signal), membersText);
     return orOwn(overview, context, [ofViewers("the members and their state"), OTHER_PODS]);
   }
@@ -146,8 +149,7 @@ async function readStatus(
   );
 }
 
-async function podsOutcome(reading: Promise<NamespaceStatus>, terminal: Terminal): Promise<Outcome> {
-  const status = await reading;
+function podsOutcome(status: NamespaceStatus, terminal: Terminal): Outcome {
   const document = { ...status, hidden: status.hidden.map(({ what }) => what) };
   return { document, text: namespaceText(status, Date.now(), terminal) };
 }
@@ -167,7 +169,7 @@ async function orOwn(
     // The role for all members is the remedy for an account without any right.
     if (seen === undefined) throw error;
     const status = { ...(member === undefined ? seen : inMember(seen, member)), hidden: [...seen.hidden, ...hidden] };
-    return podsOutcome(Promise.resolve(status), terminal);
+    return podsOutcome(status, terminal);
   }
 }
 

@@ -83,9 +83,10 @@ function* linesOfFields(
 
 function* linesOfValue(left: unknown, right: unknown, place: Place): Lines {
   const { label, indent, path, depth, isHidden } = place;
-  const kinds = [left, right].flatMap((value) => (value === undefined ? [] : kindOf(value)));
-  const [kind = "line"] = depth < DEEPEST ? kinds : [];
-  if (kinds.some((other) => depth < DEEPEST && other !== kind)) {
+  const values = depth < DEEPEST ? [left, right] : [];
+  const kinds = values.flatMap((value) => (value === undefined ? [] : kindOf(value)));
+  const [kind = "line"] = kinds;
+  if (kinds.some((other) => other !== kind)) {
     yield* linesOfValue(left, undefined, place);
     yield* linesOfValue(undefined, right, place);
     return;
@@ -169,7 +170,7 @@ function merged(left: readonly string[], right: readonly string[]): string[] {
   return [...followers].flatMap(([name, after]) => (name === undefined ? after : [name, ...after]));
 }
 
-// Of fields and items no more are looked at than there may be lines; the next one ends the comparison.
+// The comparison looks at no more fields or items than it may have lines; the next one ends it.
 const ENOUGH = MOST_LINES + 1;
 
 function fieldsOf(object: JsonObject = {}): string[] {

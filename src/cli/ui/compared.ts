@@ -3,7 +3,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { LAST_APPLIED_ANNOTATION } from "../../api/last-applied.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError } from "../../kube/errors.ts";
 import { apiVersionOf, pods, type Resource, secrets } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
@@ -76,10 +76,7 @@ async function compareCopy({ members, signal }: Viewer, compared: Compared): Pro
     const found = await client.find(resource, ref, { signal });
     if (found === undefined) return await alone(`${member} has none of this name`);
     if (!isCopy(found)) return await alone(`the one of this name in ${member} is another's`);
-    const events = await readEvents(client, found, signal).catch((error: unknown) => {
-      if (!isKubeError(error)) throw error;
-      return undefined;
-    });
+    const events = await ignoring(readEvents(client, found, signal));
     return { lines: await lines(found), member, events: events && toldEvents(events) };
   } catch (error) {
     const notRead = whyNotRead(error, member);

@@ -116,7 +116,7 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     }
     return undefined;
   });
-  // What pages of other origins may send without asking first. JSON they may not.
+  // Pages of other origins may send plain text without asking first, and no JSON.
   server.removeContentTypeParser("text/plain");
   server.setErrorHandler((error, _request, reply) => {
     const { status, message } = problemOf(error);

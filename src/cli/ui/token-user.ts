@@ -43,7 +43,7 @@ export async function openTokenUser(
       identity: () => identity,
       refresh: () => {},
     };
-    // Behind the host's own path are members.
+    // Other paths of the host's API server lead to members.
     const client = createClusterClient({ cluster, credentials, userAgent: "legation-ui", untrusted: path !== "" });
     clients.push(client);
     return client;

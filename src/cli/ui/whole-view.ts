@@ -6,6 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { kindName } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { ReflectorFailure } from "../../runtime/reflector-failure.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
@@ -35,7 +36,7 @@ export class WholeView {
   readonly #options: ViewOptions;
   readonly #onChange: () => void;
   readonly #types: Reflector<DelegatedType>;
-  /** By the name of the DelegatedType, or the plural of the built-in type. */
+  /** Reflectors by the name of the DelegatedType, or the plural of the built-in type. */
   readonly #objects = new Map<string, Reflector<ShownObject>>();
 
   constructor(options: ViewOptions, onChange: () => void) {
@@ -92,7 +93,7 @@ export class WholeView {
   }
 
   /** The resources that cannot be read. */
-  get #failing(): (NonNullable<Reflector<KubeObject>["failing"]> & { readonly name: string })[] {
+  get #failing(): (ReflectorFailure & { readonly name: string })[] {
     const failures = [...this.#objects].map(([name, { failing }]) => ({ name, failing }));
     return [{ name: delegatedTypes.plural, failing: this.#types.failing }, ...failures].flatMap(({ name, failing }) =>
       failing === undefined ? [] : [{ ...failing, name }],

@@ -47,7 +47,7 @@ export interface Uninstalled {
   readonly namespaces: readonly string[];
 }
 
-// These go first, in this order.
+// Objects of these kinds go first, in this order.
 const FIRST_KINDS = [
   // An aggregated API without a server keeps every namespace from being deleted.
   "APIService",
@@ -111,8 +111,10 @@ export async function uninstall(
   await removeSelected(endpointSlices, `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`, removal);
   // ServiceImports own their Services and slices. Those of another host stay.
   const imports = await new ServedResource(host, serviceImports).find(signal);
-  const own = `${MANAGED_BY_LABEL}=${MANAGED_BY},${HOST_LABEL}=${await clusterId(host, signal)}`;
-  if (imports !== undefined) await removeSelected(imports, own, removal);
+  if (imports !== undefined) {
+    const own = `${MANAGED_BY_LABEL}=${MANAGED_BY},${HOST_LABEL}=${await clusterId(host, signal)}`;
+    await removeSelected(imports, own, removal);
+  }
   await removeFurtherNamespaces(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };

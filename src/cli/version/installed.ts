@@ -6,6 +6,7 @@ import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { deployments, pods } from "../../kube/resources.ts";
+import { conditionOf, isDeleting } from "../../pods/pod-state.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { findClusters, readable, readVersion } from "../shared/reading.ts";
 
@@ -110,13 +111,11 @@ export function processOf({ deployment, running }: Found): InstalledProcess {
     replicas: deployment.spec?.replicas ?? 1,
     pods: running
       .filter(({ metadata }) => metadata.labels?.[COMPONENT_LABEL] === component)
-      .map(({ metadata, spec, status }) => ({
-        name: metadata.name,
-        version: metadata.labels?.[VERSION_LABEL],
-        image: spec?.containers[0]?.image,
-        ready:
-          metadata.deletionTimestamp === undefined &&
-          status?.conditions?.some((each) => each.type === "Ready" && each.status === "True") === true,
+      .map((pod) => ({
+        name: pod.metadata.name,
+        version: pod.metadata.labels?.[VERSION_LABEL],
+        image: pod.spec?.containers[0]?.image,
+        ready: !isDeleting(pod) && conditionOf(pod, "Ready")?.status === "True",
       })),
   };
 }

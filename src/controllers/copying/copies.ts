@@ -63,11 +63,16 @@ export class Copies<T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
-  /** Reports whether the member's copies were listed since it was connected, and hurries it. Default: of all kinds. */
-  read(member: Member, kinds: readonly string[] = [...this.#watches.keys()]): boolean {
-    const watches = kinds.map((kind) => this.#watches.get(kind)?.of(member));
-    for (const watch of watches) watch?.hurry();
-    return watches.every((watch) => watch?.store.synced === true);
+  /** Reports whether the member's copies were listed since it was connected, and hurries those lists. Default: of all kinds. */
+  read(member: Member, kinds: Iterable<string> = this.#watches.keys()): boolean {
+    let isRead = true;
+    for (const kind of kinds) {
+      const watch = this.#watches.get(kind)?.of(member);
+      if (watch?.store.synced === true) continue;
+      watch?.hurry();
+      isRead = false;
+    }
+    return isRead;
   }
 
   /** Has the member's copies of a kind watched, since one is about to be created: whole objects' are left to the copiers for pods, too. */

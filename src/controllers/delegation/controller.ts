@@ -59,7 +59,7 @@ export class DelegationController {
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
-  /** Decides, since the proxies that existed before this leader have been read. */
+  /** The proxies that existed before this leader have been read, so keys are decided on. */
   #leading = false;
 
   constructor(options: DelegationOptions) {
@@ -261,7 +261,7 @@ export class DelegationController {
     }
   }
 
-  /** Enqueues a key that `start` would enqueue. */
+  /** Enqueues a key, which `start` does for all that there are when it begins. */
   #enqueue(key: ObjectKey): void {
     if (this.#leading) this.#loop.enqueue(key);
   }

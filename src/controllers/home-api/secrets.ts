@@ -33,7 +33,7 @@ export class MemberSecrets {
     await this.#watches.stop();
   }
 
-  /** Reports whether the member's Secrets were listed since it was connected, and hurries it. */
+  /** Reports whether the member's Secrets were listed since it was connected, and hurries that list. */
   read(member: Member): boolean {
     const watch = this.#watches.of(member);
     watch?.hurry();

@@ -19,7 +19,6 @@ export function roomChecks(
 ): KueueKind<AdmissionCheck> {
   return {
     onEvent,
-    onState: undefined,
     name: "room-checks",
     resource: admissionChecks,
     isAsking: isRoomCheck,

@@ -25,11 +25,11 @@ interface Told {
 
 /** A merge patch of an object. */
 export interface KueueChange {
-  /** What the write says, whatever the object says now. */
+  /** The whole of what the write says, by which the same write is known again. */
   readonly content: string;
   readonly body: object;
   readonly subresource?: "status";
-  /** Told with the write. */
+  /** The event that is told with the write. */
   readonly event?: Told;
 }
 
@@ -39,7 +39,7 @@ export interface KueueKind<T extends KubeObject> {
   readonly name: string;
   readonly resource: OptionalResource<T>;
   readonly onEvent: (event: ReflectorEvent<T>) => void;
-  readonly onState: ((state: ReflectorState) => void) | undefined;
+  readonly onState?: (state: ReflectorState) => void;
   isAsking(object: T): boolean;
   /**
    * Returns how an object that asks is to change, or the event that says why it cannot. `unknown`: that is not known yet. Undefined: it
@@ -53,7 +53,7 @@ export interface KueueKind<T extends KubeObject> {
 }
 
 const WRITE = "kueue";
-// What pods outside queues and other hosts use changes without an event.
+// No event tells what pods outside queues and other hosts use.
 const LOOK_EVERY_MS = 10_000;
 
 /** Keeps objects of one kind true, while the host serves them. The key is the object's name. */

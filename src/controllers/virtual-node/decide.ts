@@ -19,8 +19,8 @@ import { clusterStatus, withRemovals } from "./decide-status.ts";
 import type { Action, Observed } from "./model.ts";
 
 /**
- * As kubelets do by default, a Lease of 40 s, and a status heartbeat every 5 min without changes. Three renewals fit a Lease, as with
- * a kubelet's every 10 s, and a thousand nodes take fewer writes.
+ * A Lease of 40 s, and a status heartbeat every 5 min without changes, are kubelets' defaults. Three renewals fit a Lease, as with a
+ * kubelet's every 10 s, and a thousand nodes take fewer writes.
  */
 export const LEASE_SECONDS = 40;
 export const RENEW_EVERY_MS = 12_000;

@@ -34,7 +34,7 @@ const ALONE = [["--lease-duration=60s"]];
  * ends by itself, or when that takes too long.
  */
 export async function withController<T>(
-  fleet: Pick<Fleet, "host">,
+  fleet: Fleet,
   { main, nodeFlags, env }: Program,
   patienceMs: number,
   work: (controller: ControllerProcess) => Promise<T>,
@@ -103,6 +103,6 @@ export async function churnPods(
   await until(() => host.count("pods") === already.pods);
 }
 
-async function until(holds: () => boolean): Promise<void> {
+export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await sleep(20);
 }

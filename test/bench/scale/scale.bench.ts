@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
 import type { Figure } from "../figures.ts";
 import { cpuMs, openFiles, rssMb } from "../process-usage.ts";
-import { churnPods, type Program, withController } from "./controller-process.ts";
+import { churnPods, type Program, until, withController } from "./controller-process.ts";
 import { type Fleet, fleetOf } from "./fleet.ts";
 
 /** Figures of the controller for one number of members and proxies. */
@@ -141,16 +141,17 @@ function mostFiles(): number {
 }
 
 /** Runs a controller that makes the nodes, their Leases and what else an earlier one leaves behind, and ends it. */
-async function precede({ host, members }: Fleet, program: Program): Promise<void> {
+async function precede(fleet: Fleet, program: Program): Promise<void> {
+  const { host, members } = fleet;
   let wroteAt = performance.now();
   host.onChange = (_method, { collection }) => {
     if (collection !== LEASES) wroteAt = performance.now();
   };
-  await withController({ host }, program, PATIENCE_MS, async () => {
-    while (host.count("nodes") < members.length || performance.now() < wroteAt + QUIET_MS) await sleep(QUIET_MS / 10);
-  });
+  await withController(fleet, program, PATIENCE_MS, () =>
+    until(() => host.count("nodes") === members.length && performance.now() > wroteAt + QUIET_MS),
+  );
   host.onChange = undefined;
-  // It was killed, and the next one would wait for the end of its Lease.
+  // The first controller was killed, and the next one would wait for the end of its Lease.
   host.erase(LEASES, SYSTEM_NAMESPACE, CONTROLLER_LEASE);
 }
 

@@ -231,7 +231,7 @@ onRealNodes((realNodes) => {
   test("resets a client whose pod has terminated while the kubelet still connects to it", async () => {
     const { client, namespace } = place;
     const labels = { app: "mute" };
-    // Nobody answers the kubelet's SYN, as while a node takes the pod's network away.
+    // The kubelet's SYN gets no answer, as while a node takes the pod's network away.
     const command = ["sh", "-c", "ip link set lo down; trap 'exit 0' TERM; sleep 3600 & wait"];
     const securityContext = { capabilities: { add: ["NET_ADMIN"] } };
     const container = { name: "main", image: "localhost/busybox:1", command, securityContext };

@@ -65,6 +65,11 @@ export class FakeClock implements Clock {
     this.#now = end;
     await settle();
   }
+
+  /** Advances in steps of so many ms, so that what each of them starts is done before the next one. */
+  async advanceInSteps(steps: number, ms: number): Promise<void> {
+    for (let step = 0; step < steps; step += 1) await this.advance(ms);
+  }
 }
 
 /** Lets everything that is ready to run do so. */

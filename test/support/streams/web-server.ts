@@ -15,7 +15,7 @@ export const WEB_PORTS = [
   { name: "slow", port: 9002 },
 ] as const;
 
-/** Bytes that the port `slow` reads, after a minute and a half. */
+/** The port `slow` reads so many bytes, after a minute and a half. */
 export const SLOWLY_READ: number = 24 * 2 ** 20;
 
 // A web server with a large file and a script that tells the digest of what it was sent, one that echoes, one that is slow to answer,

@@ -149,7 +149,7 @@ test("resets clients that wait for the first byte of a pod that has left and tak
   await once(answered, "data");
   relay.recheck(["mute"]);
   await clock.advance(5_000);
-  // It takes connections: its Service selects it no more.
+  // The pod takes connections, though its Service selects it no more.
   await vi.waitUntil(() => mute.taken() === 2);
   expect(waiting.destroyed).toBe(false);
   for (const { server } of [mute, web]) server.close();

@@ -60,7 +60,7 @@ interface Known {
   readonly clusters: readonly Stored<Cluster>[] | undefined;
   readonly nodes: readonly Stored<KubeNode>[];
   readonly namespaces: readonly Stored<Namespace>[];
-  /** There are no other namespaces. */
+  /** The host has no other namespaces. */
   readonly areAllNamespaces: boolean;
 }
 

@@ -6,7 +6,7 @@ export interface Commands {
   readonly legation: string;
 }
 
-/** `type`: a resource, or its kind in lower case. */
+/** Returns the commands that show an object. `type`: a resource, or its kind in lower case. */
 export function objectCommands(type: string, namespace: string | undefined, name: string): Commands {
   return {
     kubectl: `kubectl ${namespace === undefined ? "" : `-n ${namespace} `}get ${type} ${name} -o yaml`,

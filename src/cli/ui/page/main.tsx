@@ -129,7 +129,7 @@ function Hidden(): JSX.Element | null {
 /** A view, given the names that its address has. */
 type View = (route: Route, first: string, second: string, third: string) => JSX.Element;
 
-// By the first word of the address, and by the number of names that follow it.
+// Views by the first word of the address, and by the number of names that follow it.
 const VIEWS: Readonly<Record<string, View>> = {
   "overview 0": () => <Overview />,
   "members 0": (route) => <MembersView route={route} />,

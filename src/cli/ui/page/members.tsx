@@ -55,7 +55,7 @@ export function MembersView({ route }: { route: Route }): JSX.Element {
   );
 }
 
-/** How many members there are, and how many take no pods. */
+/** Tells how many members there are, and how many take no pods. */
 function Count({ of }: { of: readonly MemberRow[] }): JSX.Element {
   const count = (state: string): number => of.filter((row) => memberState(row) === state).length;
   const [notReady, cordoned] = [count("not ready"), count("cordoned")];

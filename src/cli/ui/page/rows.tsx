@@ -38,12 +38,9 @@ export function Rows<Row>(props: {
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
+    const narrow = matchMedia(NARROW);
     const read = (): void =>
-      setView({
-        top: element.scrollTop,
-        height: element.clientHeight,
-        isNarrow: matchMedia(NARROW).matches,
-      });
+      setView({ top: element.scrollTop, height: element.clientHeight, isNarrow: narrow.matches });
     const observer = new ResizeObserver(read);
     observer.observe(element);
     element.addEventListener("scroll", read, { passive: true });

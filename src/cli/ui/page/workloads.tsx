@@ -57,8 +57,9 @@ const NO_JOBS: readonly JobRow[] = [];
 /** Reads finished Jobs and CronJobs, which have no pods that the page follows. `notes`: why they are not shown. */
 export function useJobs(): { readonly jobs: readonly JobRow[]; readonly notes: JSX.Element | undefined } {
   const { value: jobs = NO_JOBS, problem } = useReading<readonly JobRow[]>("/api/jobs", JOBS_EVERY_MS);
-  const notes = problem && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>;
-  return { jobs, notes: notes || undefined };
+  const notes =
+    problem === undefined ? undefined : <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>;
+  return { jobs, notes };
 }
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */

@@ -222,7 +222,7 @@ describe("what a workload waits for", () => {
     const admissionChecks: CheckEntry[] = [
       { name: "room", state: "Retry", message: "2 of 2 pods would wait: west: full" },
       { name: "budget", state: "Ready" },
-      // Its controller has not answered yet.
+      // The check's controller has not answered yet.
       { name: "owner", state: "Pending", message: "" },
     ];
     const workload = storedWorkload("team", "sweep", {

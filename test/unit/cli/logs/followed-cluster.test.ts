@@ -40,7 +40,7 @@ describe("following the logs of a Job", () => {
     const streams = growing(west);
     const following = new Following(host, JOB, { west });
     await following.pass(1);
-    // Its node was started again.
+    // The pod's node was started again.
     west.change(runPod("a1", "waiting", "2"));
     await following.pass(2);
     west.change(runPod("a1", "running", "3"));

@@ -52,7 +52,7 @@ export class Following {
 
   /** Lets seconds pass, each with what happens in it. */
   async pass(seconds: number): Promise<void> {
-    for (let step = 0; step < seconds * 2; step += 1) await this.clock.advance(500);
+    await this.clock.advanceInSteps(seconds * 2, 500);
   }
 }
 

@@ -62,7 +62,7 @@ async function start(): Promise<void> {
 }
 
 async function settle(): Promise<void> {
-  for (let step = 0; step < 10; step += 1) await clock.advance(200);
+  await clock.advanceInSteps(10, 200);
 }
 
 function put(name: string, cpu: string, annotations: Readonly<Record<string, string>> = {}): void {

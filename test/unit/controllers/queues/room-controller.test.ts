@@ -84,7 +84,7 @@ async function start(): Promise<void> {
 }
 
 async function settle(): Promise<void> {
-  for (let step = 0; step < 15; step += 1) await clock.advance(200);
+  await clock.advanceInSteps(15, 200);
 }
 
 function putCheck(controllerName = "legation.dev/room"): void {

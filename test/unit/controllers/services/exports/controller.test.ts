@@ -32,7 +32,7 @@ interface Clusters {
   readonly stays?: boolean;
   /** Returns the ServiceExports that the member lists. */
   readonly there?: () => readonly KubeObject[];
-  /** How the member refuses the mark of a copy. */
+  /** The code with which the member refuses the mark of a copy. */
   readonly refusal?: KubeErrorCode;
 }
 
