@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { counted } from "../../api/wording.ts";
 import type { ObjectPlace, SimulatedPlace } from "../../simulation/simulation.ts";
 import type { Declined, PlannedShare, WholePlace } from "../../whole/type.ts";
@@ -17,7 +18,8 @@ export interface Plan {
 
 export interface WorkloadPlan {
   readonly kind: string;
-  readonly namespace: string;
+  /** Absent for objects without one. */
+  readonly namespace?: string;
   readonly name: string;
   readonly outcome: PlanOutcome;
   /** Why it is refused, or not delegated. */
@@ -39,8 +41,13 @@ export type PlanOutcome =
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 
-export function emptyPlan({ kind, namespace, name }: Pick<WorkloadPlan, "kind" | "namespace" | "name">): WorkloadPlan {
-  return { kind, namespace, name, outcome: "fits", warnings: [], notes: [], pods: [], clusters: [] };
+export function emptyPlan({
+  kind,
+  namespace,
+  name,
+}: Pick<WorkloadPlan, "kind" | "name"> & { readonly namespace: string | undefined }): WorkloadPlan {
+  const named = { kind, ...defined({ namespace }), name };
+  return { ...named, outcome: "fits", warnings: [], notes: [], pods: [], clusters: [] };
 }
 
 export type PlannedPod = { readonly name: string } & Omit<SimulatedPlace, "others">;

@@ -53,7 +53,7 @@ export async function reviewObject(
   const { namespace: named = current, ownerReferences: _, ...own } = written.metadata;
   const namespace = resource?.namespaced === false ? undefined : named;
   const name = own.name ?? `${own.generateName}*`;
-  const plan = emptyPlan({ kind, namespace: namespace ?? "", name });
+  const plan = emptyPlan({ kind, namespace, name });
   const mode = namespace === undefined ? "annotated" : modeOf(namespace, namespaces, "the object stays on the host");
   if (typeof mode !== "string") return { plan: { ...plan, ...mode } };
   const at = namespace === undefined ? {} : { namespace };

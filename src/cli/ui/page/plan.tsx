@@ -108,7 +108,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
     <article class="card planned" aria-label={`${kind} ${name}`}>
       <header>
         <h2>
-          {kind} {namespace === "" ? name : `${namespace}/${name}`}
+          {kind} {namespace === undefined ? name : `${namespace}/${name}`}
         </h2>
         <span class={`badge ${tone}`}>{words}</span>
       </header>
