@@ -79,7 +79,7 @@ export async function reviewObject(
 
 /** Reviews a Job that runs whole: it keeps the members that it has. */
 export function reviewJob(job: Stored<Job>, plan: WorkloadPlan, stored: WrittenObject | undefined): Reviewed {
-  const { kind, namespace, name } = plan;
+  const { kind, namespace = "", name } = plan;
   const place =
     (one: Stored<Job>): Reviewed["place"] =>
     (simulation) =>
