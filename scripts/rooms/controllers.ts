@@ -228,7 +228,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: ["controllers/copying", "controllers/whole", "whole"],
   },
   {
-    room: "whole/*/{decide,division,kind,model,progress,shares,state,status}.ts",
+    room: "whole/*/{decide,division,kind,model,progress,shares,status}.ts",
     purpose: "the pure part of it",
     foundation: "decision",
     imports: ["kube/resources.ts", "controllers/whole/model.ts", "controllers/whole/phases.ts", "whole/member-part.ts"],
