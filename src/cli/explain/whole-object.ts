@@ -10,9 +10,9 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type FollowedObjects, followedObjects } from "../../scheduling/followed-objects.ts";
 import type { HostState } from "../../simulation/host-state.ts";
-import { type ObjectPlace, Simulation } from "../../simulation/simulation.ts";
+import { Simulation } from "../../simulation/simulation.ts";
 import { type MemberPart, TONES } from "../../whole/member-part.ts";
-import type { WholeType } from "../../whole/type.ts";
+import { NO_PLACE, type WholePlace, type WholeType } from "../../whole/type.ts";
 import { findTypeNamed, type NamedType } from "../shared/delegated-types.ts";
 import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
 import { OF_PROXIES, readable } from "../shared/reading.ts";
@@ -144,11 +144,9 @@ function podsByMember(
   return [...Map.groupBy(naming, memberOf)].map(([cluster, those]) => ({ cluster, pods: those.length }));
 }
 
-const NO_PLACE: ObjectPlace = { clusters: [], others: [], misfits: [] };
-
 function membersOf(
   parts: readonly MemberPart[],
-  place: ObjectPlace,
+  place: WholePlace,
   lostIn: (cluster: string) => string | undefined,
 ): ObjectInMember[] {
   const records = new Map(parts.map(({ member, ...part }) => [member, part]));
