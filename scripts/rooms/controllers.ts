@@ -31,6 +31,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/virtual-node",
       "controllers/whole",
       "whole/adapters.ts",
+      "whole/type.ts",
     ],
   },
   {
@@ -187,7 +188,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/whole/types-controller.ts",
     purpose: "runs the engine for the objects of each DelegatedType",
     foundation: "controller",
-    imports: ["controllers/following", "controllers/whole/objects"],
+    imports: ["controllers/following", "controllers/whole/objects", "whole/type.ts"],
   },
   {
     room: "controllers/whole/phases.ts",
@@ -207,7 +208,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/whole/objects",
     purpose: "the engine's adapter for objects of any type",
     foundation: "controller",
-    imports: ["controllers/copying", "controllers/whole"],
+    imports: ["controllers/copying", "controllers/whole", "whole/type.ts"],
   },
   {
     room: "whole",

@@ -68,6 +68,14 @@ export interface WholeInMember {
   readonly owner?: string;
 }
 
+/** Whole objects of a type, or of several, as queues count them. */
+export interface QueuedWhole {
+  /** Returns the objects of all shards, as Kueue's admission checks judge their pods. */
+  work(): readonly WholeWork[];
+  /** Returns the objects of all shards that the member of that name has. */
+  inMember(cluster: string): readonly WholeInMember[];
+}
+
 export interface PlaceOptions {
   readonly rules: Pick<PodRules, "parse" | "optedIn" | "of">;
   readonly candidates: readonly Candidate[];

@@ -5,7 +5,7 @@ import type { ServiceStatus } from "../explain/service.ts";
 import { clusterText, reachesText, serviceSummary, unreachedText } from "../explain/service-words.ts";
 import { troubleText } from "../explain/text.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../explain/whole-object.ts";
-import { conditionText } from "../explain/whole-words.ts";
+import { conditionText, countColumns } from "../explain/whole-words.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { type Columns, objectText, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
@@ -20,16 +20,12 @@ const COLOURS: Readonly<Record<string, "green" | "dim">> = {
 
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, members, conditions, troubles, hidden, notPlaced } = status;
-  const counts = Object.keys(members[0]?.counts ?? {});
-  const ofCounts = counts.map((count) => [
-    count.toUpperCase(),
-    (member: ObjectInMember) => member.counts?.[count]?.join(" of ") ?? "-",
-  ]);
+  const counts = countColumns(members).map(([count, cell]) => [count.toUpperCase(), cell] as const);
   const columns: Columns<ObjectInMember> = {
     CLUSTER: ({ cluster }) => cluster,
     STATE: ({ state }) => terminal.paint(COLOURS[state] ?? "red", state),
     ...(counts.length > 0
-      ? Object.fromEntries(ofCounts)
+      ? Object.fromEntries(counts)
       : {
           GENERATION: ({ generation }) => String(generation ?? "-"),
           HEALTH: ({ health }) => health ?? "-",
@@ -37,7 +33,7 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
     SINCE: ({ since }) => ageOf(since, now) ?? "-",
     WHY: ({ message }) => message ?? "",
   };
-  const optional = ["GENERATION", "SINCE", "HEALTH", ...counts.map((count) => count.toUpperCase()).toReversed()];
+  const optional = ["GENERATION", "SINCE", "HEALTH", ...counts.map(([title]) => title).toReversed()];
   return textOf([
     `${objectText(kind, { namespace, name })}: ${summary(status)}`,
     tableOf(members, columns, terminal.width, optional),

@@ -2,8 +2,8 @@ import type { JSX } from "preact";
 import { ageOf } from "../../../api/wording.ts";
 import { TONES } from "../../../whole/member-part.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
-import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
-import { conditionText } from "../../explain/whole-words.ts";
+import type { WholeObjectStatus } from "../../explain/whole-object.ts";
+import { conditionText, countColumns } from "../../explain/whole-words.ts";
 import type { ComparedView } from "../model.ts";
 import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
@@ -56,16 +56,12 @@ function WholeObject({ value, path, route }: ViewProps): JSX.Element {
 export function WholeMembers({ value, path, route }: ViewProps): JSX.Element {
   const now = useNow();
   const { kind, progress, members, conditions, troubles, notPlaced } = value;
-  const counts = Object.keys(members[0]?.counts ?? {});
-  const ofCounts = counts.map((count) => [
-    capital(count),
-    (member: ObjectInMember) => member.counts?.[count]?.join(" of ") ?? "",
-  ]);
+  const counts = countColumns(members).map(([count, cell]) => [capital(count), cell] as const);
   return (
     <>
       {notPlaced !== undefined && (
         <section>
-          <h2>No member gets it, or begins with it</h2>
+          <h2>Not placed</h2>
           <Reasons of={reasonsOf(notPlaced)} />
         </section>
       )}
@@ -78,7 +74,7 @@ export function WholeMembers({ value, path, route }: ViewProps): JSX.Element {
         columns={{
           Member: ({ cluster }) => <MemberLink name={cluster} />,
           State: ({ state }) => <Badge tone={TONES[state] ?? "running"}>{state}</Badge>,
-          ...Object.fromEntries(ofCounts),
+          ...Object.fromEntries(counts),
           Generation: (member) => member.generation ?? "",
           Health: ({ health = "" }) => health,
           Since: ({ since }) => ageOf(since, now) ?? "",
