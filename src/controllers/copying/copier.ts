@@ -307,7 +307,7 @@ export class Copier<T extends KubeObject> {
 
   /** Reports whether the copies were read that those of the kind depend on. */
   #isRead(member: Member, kind: string): boolean {
-    return this.copies.read(member, this.#options.areKindsIndependent === true ? [kind] : undefined);
+    return this.copies.isRead(member, this.#options.areKindsIndependent === true ? [kind] : undefined);
   }
 
   #onSource(kind: string, object: Stored<T>): void {

@@ -63,15 +63,16 @@ export class Copies<T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
-  /** Reports whether the member's copies were listed since it was connected, and hurries those lists. Default: of all kinds. */
-  read(member: Member, kinds: Iterable<string> = this.#watches.keys()): boolean {
-    let isRead = true;
-    for (const kind of kinds) {
-      const watch = this.#watches.get(kind)?.of(member);
-      if (watch?.store.synced === true) continue;
-      watch?.hurry();
-      isRead = false;
-    }
+  /** Reports whether the member's copies were listed since it was connected. Default: of all kinds. */
+  isRead(member: Member, kinds: Iterable<string> = this.#watches.keys()): boolean {
+    for (const kind of kinds) if (this.#store(member, kind)?.synced !== true) return false;
+    return true;
+  }
+
+  /** Reports the same to somebody who waits for those lists, and hurries them. */
+  read(member: Member, kinds: readonly string[] = [...this.#watches.keys()]): boolean {
+    const isRead = this.isRead(member, kinds);
+    if (!isRead) for (const kind of kinds) this.#watches.get(kind)?.of(member)?.hurry();
     return isRead;
   }
 
@@ -94,7 +95,7 @@ export class Copies<T extends KubeObject> {
     return false;
   }
 
-  /** Reports whether the first list of the member's copies is pending, and nothing indicates that it will fail. */
+  /** Reports to somebody who waits whether the first list of the member's copies is pending, and nothing indicates that it will fail. */
   isBeingRead(member: Member): boolean {
     return !this.read(member) && this.failing(member) === undefined;
   }
@@ -114,7 +115,8 @@ export class Copies<T extends KubeObject> {
 
   /** Returns the names of members that answer, and whose copies are being read for the first time. */
   beingRead(members: readonly Member[]): readonly string[] {
-    return members.filter((member) => member.reachable && this.isBeingRead(member)).map(({ name }) => name);
+    const isPending = (member: Member): boolean => !this.isRead(member) && this.failing(member) === undefined;
+    return members.filter((member) => member.reachable && isPending(member)).map(({ name }) => name);
   }
 
   /** Reports whether the member has never let this connection list its copies, for want of the right. */

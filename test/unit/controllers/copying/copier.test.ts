@@ -1,10 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
 import { Copier } from "../../../../src/controllers/copying/copier.ts";
 import type { Demand } from "../../../../src/controllers/copying/model.ts";
 import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { Mutex } from "../../../../src/runtime/mutex.ts";
 import { listing, writing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
@@ -52,29 +54,21 @@ interface Clusters {
   readonly refuses?: string;
 }
 
-/** Returns a copier of widgets whose users are not pods, and its writes in the member. */
-async function copying({ onHost = [gear], inMember = [], demand = "needed", refuses, applied }: Clusters) {
-  const clock = new FakeClock();
-  const writes: string[] = [];
+const listed = (items: readonly KubeObject[]): ClusterClient["list"] =>
+  listing((_plural, { labelSelector, fieldSelector }) => {
+    return fieldSelector === undefined || labelSelector !== undefined ? items : [];
+  }, "7");
+
+/** Returns a copier of widgets whose users are not pods. */
+function copierFor(
+  members: readonly Member[],
+  clock: FakeClock,
+  { onHost = [gear], demand = "needed", applied }: Clusters,
+) {
   const told: string[] = [];
   const changes: string[] = [];
-  const listed = (items: readonly KubeObject[]): ClusterClient["list"] =>
-    listing((_plural, { labelSelector, fieldSelector }) => {
-      return fieldSelector === undefined || labelSelector !== undefined ? items : [];
-    }, "7");
-  const client = quietClient([], {
-    list: listed(inMember),
-    ...writing(({ verb, name }) => {
-      writes.push(`${verb} ${name}`);
-      if (verb === "create" && refuses !== undefined) {
-        throw kubeError("Forbidden", refuses, { verb, resource: "widgets" });
-      }
-      return { metadata: { uid: "copy-uid", resourceVersion: "4" } };
-    }),
-  });
-  const west = member("west", client);
   const copier = new Copier<Widget>({
-    ...surroundings([west], clock),
+    ...surroundings(members, clock),
     name: "widgets",
     kinds: [
       applied === true
@@ -97,6 +91,26 @@ async function copying({ onHost = [gear], inMember = [], demand = "needed", refu
   onTestFinished(() => copier.stop());
   copier.sources.need("Widget", "team");
   copier.onMembers();
+  return { copier, told, changes };
+}
+
+/** Returns what a copier of widgets writes in a member, and what it tells. */
+async function copying(clusters: Clusters) {
+  const { inMember = [], refuses } = clusters;
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const client = quietClient([], {
+    list: listed(inMember),
+    ...writing(({ verb, name }) => {
+      writes.push(`${verb} ${name}`);
+      if (verb === "create" && refuses !== undefined) {
+        throw kubeError("Forbidden", refuses, { verb, resource: "widgets" });
+      }
+      return { metadata: { uid: "copy-uid", resourceVersion: "4" } };
+    }),
+  });
+  const west = member("west", client);
+  const { copier, told, changes } = copierFor([west], clock, clusters);
   await clock.advance(10);
   copier.enqueue({ member: "west", kind: "Widget", namespace: "team", name: "gear" });
   await clock.advance(11_000);
@@ -136,4 +150,24 @@ test("records an event on the source of a refused copy, and reports it to its us
   expect(told).toEqual([`west: ${why}`]);
   expect(changes).toContain("west/gear");
   expect(standing).toMatchObject({ exists: false, held: "Refused", refusal: { message: why } });
+});
+
+test("leaves the first list of a member's copies its turn when the member answers, until somebody waits for it", async () => {
+  const clock = new FakeClock();
+  const lists: string[] = [];
+  const members = ["west", "east", "north"].map((cluster) => {
+    const list: ClusterClient["list"] = async () => {
+      lists.push(cluster);
+      return { items: [], resourceVersion: "7", size: 0 };
+    };
+    return member(cluster, quietClient([], { list }), { rest: { mutex: new Mutex(), share: 1 } });
+  });
+  const { copier } = copierFor(members, clock, { demand: "unused" });
+  for (const each of members) copier.onMember(each);
+  await clock.advance(10);
+  // The first one has nobody to wait for.
+  expect(lists).toEqual(["west"]);
+  expect(members.map((each) => copier.copies.read(each))).toEqual([true, false, false]);
+  await clock.advance(10);
+  expect(lists).toEqual(["west", "east", "north"]);
 });
