@@ -101,7 +101,7 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]): WorkloadPlan => {
-      return { ...emptyPlan({ kind: "Namespace", namespace: undefined, name }), outcome: "refused", message };
+      return { ...emptyPlan({ kind: "Namespace", namespace: "", name }), outcome: "refused", message };
     }),
     ...reviewed.map(({ plan, place }) => ({ ...plan, ...place?.(simulation) })),
   ];
