@@ -149,7 +149,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     purpose: "the page itself, for the browser",
     imports: [
       "api/wording.ts",
-      "whole/jobs/state.ts",
+      "whole/member-part.ts",
       "cli/ui",
       "cli/plan",
       "cli/explain",

@@ -31,6 +31,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/virtual-node",
       "controllers/whole",
       "whole/adapters.ts",
+      "whole/type.ts",
     ],
   },
   {
@@ -187,7 +188,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/whole/types-controller.ts",
     purpose: "runs the engine for the objects of each DelegatedType",
     foundation: "controller",
-    imports: ["controllers/following", "controllers/whole/objects"],
+    imports: ["controllers/following", "controllers/whole/objects", "whole/type.ts"],
   },
   {
     room: "controllers/whole/phases.ts",
@@ -207,7 +208,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/whole/objects",
     purpose: "the engine's adapter for objects of any type",
     foundation: "controller",
-    imports: ["controllers/copying", "controllers/whole"],
+    imports: ["controllers/copying", "controllers/whole", "whole/type.ts"],
   },
   {
     room: "whole",
@@ -228,7 +229,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: ["controllers/copying", "controllers/whole", "whole"],
   },
   {
-    room: "whole/*/{decide,division,kind,model,progress,shares,state,status}.ts",
+    room: "whole/*/{decide,division,kind,model,progress,shares,status}.ts",
     purpose: "the pure part of it",
     foundation: "decision",
     imports: ["kube/resources.ts", "controllers/whole/model.ts", "controllers/whole/phases.ts", "whole/member-part.ts"],

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 UV_THREADPOOL_SIZE=64 node --max-semi-space-size=16 --heap-growing-percent=40
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 UV_THREADPOOL_SIZE=64 node --max-semi-space-size=8 --heap-growing-percent=40
 // The controller's objects live long. V8's defaults would let its heap grow to several times their size, and glibc's would keep
 // memory that a burst of requests freed. Half of libuv's threads resolve names of members: see kube/internal/dns-lookup.ts.
 

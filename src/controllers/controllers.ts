@@ -199,8 +199,7 @@ export class Controllers {
           return known && { ...this.#delegation.placementObjects(), claims: known, followed: followers.types };
         },
         complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
-        whole: this.#whole,
-        types: this.#types,
+        whole: [...this.#whole, this.#types],
       });
     }
     const { nodes } = this.#virtualNodes;

@@ -14,7 +14,7 @@ import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { RunningType } from "../whole/adapters.ts";
+import type { QueuedWhole } from "../whole/type.ts";
 import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import type { ControllerEvents } from "./events.ts";
 import type { ControllersOptions } from "./options.ts";
@@ -24,11 +24,9 @@ import type { KueueController } from "./queues/kueue-controller.ts";
 import { PROVIDERS } from "./queues/providers.ts";
 import { QUOTAS } from "./queues/quotas.ts";
 import { RoomController, type RoomOptions } from "./queues/room-controller.ts";
-import { objectsInMember, workOfObject } from "./queues/whole-work.ts";
 import { RelayController } from "./relays/controller.ts";
 import type { Kubelets } from "./virtual-node/model.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
-import type { TypesController } from "./whole/types-controller.ts";
 
 /** The host's API server as its own pods reach it. */
 const IN_CLUSTER_SERVER = "https://kubernetes.default.svc";
@@ -74,8 +72,7 @@ export interface HostWideOptions extends ControllerOptions, Pick<ControllersOpti
     ...asked: Parameters<RoomOptions["hostState"]>
   ) => Omit<HostState, "clusters" | "nodes" | "proxies"> | undefined;
   readonly complete: RoomOptions["complete"];
-  readonly whole: readonly Pick<RunningType, "inMember" | "work">[];
-  readonly types: Pick<TypesController, "queuedObjects">;
+  readonly whole: readonly QueuedWhole[];
 }
 
 /** Runs the controllers of what is one for the whole host. */
@@ -92,7 +89,7 @@ export class HostWide {
   readonly #serving: NodeServing | undefined;
 
   constructor(options: HostWideOptions) {
-    const { shard, registry, events, proxies, nodes, homeApiServer, whole, types, clock, log } = options;
+    const { shard, registry, events, proxies, nodes, homeApiServer, whole, clock, log } = options;
     this.#tokens = renewMemberTokens(options);
     this.#profiles = new ClusterProfileController({
       ...options,
@@ -115,10 +112,7 @@ export class HostWide {
     this.#capacities = new FlavorCapacities({
       ...options,
       flavors,
-      wholeInMember: (cluster) => [
-        ...whole.flatMap((type) => type.inMember(cluster)),
-        ...types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
-      ],
+      wholeInMember: (cluster) => whole.flatMap((type) => type.inMember(cluster)),
     });
     const queues = { ...options, capacities: this.#capacities };
     this.#quotas = followCapacities(QUOTAS, queues);
@@ -130,10 +124,7 @@ export class HostWide {
         const known = options.placement(claiming);
         return known && { ...known, clusters: registry.clusters(), nodes: nodes.list(), proxies: proxies.list() };
       },
-      wholeWork: () => [
-        ...whole.flatMap((type) => type.work()),
-        ...types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
-      ],
+      wholeWork: () => whole.flatMap((type) => type.work()),
     });
     this.#relays = new RelayController(options);
     this.kubelets = options.kubelets?.({

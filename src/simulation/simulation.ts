@@ -21,7 +21,7 @@ import { PlacementState } from "../scheduling/placement-state.ts";
 import { allRefusals } from "../scheduling/retries/pause.ts";
 import { objectToPlace, placementOf, rankMembers } from "../scheduling/whole/object-placement.ts";
 import { wishesOf } from "../scheduling/workload.ts";
-import type { Declined, WholePlace, WholeType } from "../whole/type.ts";
+import { type Declined, NO_PLACE, type WholePlace, type WholeType } from "../whole/type.ts";
 import { type ClaimTemplate, SimulatedClaims } from "./claims.ts";
 import type { HostState } from "./host-state.ts";
 import { type NamedObjects, namedNeeds } from "./named-objects.ts";
@@ -36,17 +36,6 @@ export interface SimulatedPlace {
   readonly reason?: string;
   readonly message?: string;
   readonly others: readonly Declined[];
-}
-
-/** The members that get an object of a delegated type. */
-export interface ObjectPlace {
-  /** Why no member is looked for. */
-  readonly problem?: string;
-  /** `message`: why the member gets it later. */
-  readonly clusters: readonly { readonly cluster: string; readonly message?: string }[];
-  readonly others: readonly { readonly cluster: string; readonly message: string }[];
-  /** Members of `clusters` that do not get it, and why its author's overrides do not fit there. */
-  readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
 }
 
 interface Observed {
@@ -167,18 +156,14 @@ export class Simulation {
     }
   }
 
-  placeWhole(type: WholeType, object: Stored<KubeObject>): WholePlace {
-    const candidates = this.members.map((member) => member.candidate());
-    return type.place(object, { rules: this.#placementState.podRules, candidates });
-  }
-
-  placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
-    const candidates = this.members.map((member) => member.candidate());
-    const place = objectToPlace(object, { type, rules: this.#placementState.podRules, candidates });
+  placeObject(object: Stored<AnyObject>, type: DelegatedType | WholeType): WholePlace {
+    const options = { rules: this.#placementState.podRules, candidates: this.members.map((one) => one.candidate()) };
+    if ("place" in type) return type.place(object, options);
+    const place = objectToPlace(object, { type, ...options });
     const { problem, members } = placementOf(place);
-    if (problem !== undefined) return { problem, clusters: [], others: [], misfits: [] };
+    if (problem !== undefined) return { ...NO_PLACE, problem };
     const inMembers = new ObjectsInMembers<AnyObject>();
-    const misfitsIn = (names: readonly (string | undefined)[]): ObjectPlace["misfits"] =>
+    const misfitsIn = (names: readonly (string | undefined)[]): WholePlace["misfits"] =>
       members.flatMap(({ candidate, share }) => {
         const { name: cluster } = candidate;
         if (!names.includes(cluster)) return [];

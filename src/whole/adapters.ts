@@ -5,7 +5,7 @@ import type { Observed } from "../controllers/whole/model.ts";
 import { WholeController, type WholeOptions } from "../controllers/whole/whole-controller.ts";
 import { JobAdapter } from "./jobs/adapter.ts";
 import { JOBS } from "./jobs/type.ts";
-import type { PlaceOptions, WholeInMember, WholeType, WholeWork } from "./type.ts";
+import type { PlaceOptions, QueuedWhole, WholeType } from "./type.ts";
 import type { BUILT_IN } from "./types.ts";
 
 /** Options of adapters beside those of their engines. */
@@ -15,13 +15,8 @@ export interface AdapterOptions extends WholeOptions {
 }
 
 /** The engine of a built-in type, as far as those outside of it know. */
-export interface RunningType
-  extends Pick<WholeController<KubeObject, never, never, never>, "start" | "stop" | "follow"> {
-  /** Returns the objects of all shards, as Kueue's admission checks judge their pods. */
-  work(): readonly WholeWork[];
-  /** Returns the objects of all shards that the member of that name has. */
-  inMember(cluster: string): readonly WholeInMember[];
-}
+export type RunningType = QueuedWhole &
+  Pick<WholeController<KubeObject, never, never, never>, "start" | "stop" | "follow">;
 
 /** Makes the engines of the built-in types: a line for each. */
 export function runWholeTypes(options: AdapterOptions): readonly RunningType[] {

@@ -68,6 +68,14 @@ export interface WholeInMember {
   readonly owner?: string;
 }
 
+/** Whole objects of a type, or of several, as queues count them. */
+export interface QueuedWhole {
+  /** Returns the objects of all shards, as Kueue's admission checks judge their pods. */
+  work(): readonly WholeWork[];
+  /** Returns the objects of all shards that the member of that name has. */
+  inMember(cluster: string): readonly WholeInMember[];
+}
+
 export interface PlaceOptions {
   readonly rules: Pick<PodRules, "parse" | "optedIn" | "of">;
   readonly candidates: readonly Candidate[];
@@ -79,21 +87,23 @@ export interface Declined {
   readonly message: string;
 }
 
+/** The members that get a whole object. */
 export interface WholePlace {
-  /** The member where it runs. Absent: it waits, or has shares. */
-  readonly cluster?: string;
-  /** The shares of a divided object, which has no single member. */
-  readonly shares?: readonly PlannedShare[];
-  /** Why it waits, as its event would say. */
-  readonly reason?: string;
-  readonly message?: string;
-  readonly others: readonly Declined[];
+  /** Why no member is looked for. */
+  readonly problem?: string;
+  readonly clusters: readonly PlannedPart[];
+  readonly others: readonly { readonly cluster: string; readonly message: string }[];
+  /** Members of `clusters` that do not get it, and why its author's overrides do not fit there. */
+  readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
 }
 
-/** A member's share. The other fields are the amounts that are divided, the one that matters most first. */
-export interface PlannedShare {
+interface PlannedPart {
   readonly cluster: string;
-  /** Resources that the pods lack room for. */
+  /** The member's amounts of a divided object, the one that matters most first. */
+  readonly amounts?: Readonly<Record<string, number>>;
+  /** Why the member gets it later, or its pods wait there. */
   readonly message?: string;
-  readonly [amount: string]: number | string | undefined;
 }
+
+/** The place of an object that no member gets. */
+export const NO_PLACE: WholePlace = { clusters: [], others: [], misfits: [] };

@@ -18,13 +18,16 @@ const DIVIDED = JSON.stringify({ clusters: { west: { weight: 2 }, "*": { weight:
 /** Ways for pods to come to run. */
 export type Way = "direct" | "delegated" | "delegated with tokens" | "owned" | "divided" | "same writes";
 
+/** Called when all pods of the namespace run; they were created from `startedAt` on, a time of `performance.now()`. */
+export type OnRunning = (namespace: string, startedAt: number) => void | Promise<void>;
+
 /** Pods a second from the first creation until all run. */
 export async function burst(
   client: ClusterClient,
   members: readonly ClusterClient[],
   count: number,
   way: Way,
-  onRunning?: () => void,
+  onRunning?: OnRunning,
 ): Promise<number> {
   const namespace = await makeNamespace(client, way !== "direct");
   const rate = await timed(client, namespace, count, way, onRunning);
@@ -38,7 +41,7 @@ export async function timed(
   namespace: string,
   count: number,
   way: Way,
-  onRunning?: () => void,
+  onRunning?: OnRunning,
 ): Promise<number> {
   const watch = new PodWatch(client, namespace);
   await watch.start();
@@ -46,7 +49,7 @@ export async function timed(
   await createPods(client, namespace, count, way);
   await watch.untilRunning(count);
   const rate = (count / (performance.now() - startedAt)) * 1000;
-  onRunning?.();
+  await onRunning?.(namespace, startedAt);
   await clear(client, namespace, watch, way === "same writes");
   return rate;
 }

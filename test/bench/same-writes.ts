@@ -1,8 +1,9 @@
 import type { Job, KubeObject, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient, Patch } from "../../src/kube/client.ts";
+import { timestamp } from "../../src/kube/objects.ts";
 import { events, jobs, nodes, pods, type Resource } from "../../src/kube/resources.ts";
 import { realClock } from "../../src/runtime/clock.ts";
-import { makeEvent, referenceTo } from "../../src/runtime/kube-event.ts";
+import { makeEvent, type ObjectReference, referenceTo } from "../../src/runtime/kube-event.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
@@ -79,14 +80,38 @@ export class SameWrites<T extends KubeObject> {
   }
 }
 
+/** Manages the Jobs of `jobWrites`: the host's Job controller leaves them alone. */
+export const BENCH_MANAGER = "bench.example.com/same-writes";
+const SOURCE = { component: "bench", reportingComponent: BENCH_MANAGER };
+/** What of an answer is read. */
+const ANSWER = { metadataOnly: true, dropManagedFields: true };
+
+function writeEvent(host: ClusterClient, about: ObjectReference, reason: string, message: string): Promise<unknown> {
+  const told = { reason, message, type: "Normal", suffix: reason.toLowerCase(), at: Date.now() } as const;
+  return host.create(events, makeEvent(about, told, SOURCE), ANSWER);
+}
+
 /** A node of the host without a kubelet: pods bound to it get their status from this process. */
 const NODE = "bench-same-writes";
 
-/** The writes of delegation: copies, Bindings and the status of running pods. */
+/** The writes of delegation: copies, Bindings, the event of each, and the status of running pods. */
 export function podWrites(host: ClusterClient, namespace: string): Writes<Pod> {
+  // The node controller marks the pods of a node that does not report.
+  const report = (): object => {
+    const lastHeartbeatTime = timestamp(Date.now());
+    return { conditions: [{ type: "Ready", status: "True", reason: "Bench", lastHeartbeatTime }] };
+  };
+  let reports: NodeJS.Timeout | undefined;
   return {
     resource: pods,
-    start: () => host.create(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: NODE } }),
+    start: async () => {
+      await host.create(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: NODE }, status: report() });
+      reports = setInterval(() => {
+        const patch: Patch = { type: "strategic", body: { status: report() } };
+        // One that is missed does no harm.
+        host.patch(nodes, { name: NODE }, patch, { subresource: "status" }).catch(() => {});
+      }, 10_000);
+    },
     copy: ({ metadata: { name }, spec }, member) => {
       const {
         schedulerName: _host,
@@ -97,55 +122,54 @@ export function podWrites(host: ClusterClient, namespace: string): Writes<Pod> {
       const metadata = { namespace, name, labels: { app: "bench" } };
       return member.create(pods, { apiVersion: "v1", kind: "Pod", metadata, spec: rest }, { dropManagedFields: true });
     },
-    follow: ({ metadata: { name }, spec, status }) => {
-      const ref = { namespace, name };
+    follow: (copy) => {
+      const { metadata, spec, status } = copy;
+      const ref = { namespace, name: metadata.name };
+      const message = `Successfully assigned ${namespace}/${metadata.name} to ${spec?.nodeName}`;
       const target = { apiVersion: "v1", kind: "Node", name: NODE };
       const binding = { apiVersion: "v1", kind: "Binding", metadata: ref, target };
       const patch: Patch = { type: "strategic", body: { status } };
       return {
-        ...(spec?.nodeName === undefined ? {} : { bind: () => host.createSubresource(pods, ref, "binding", binding) }),
+        ...(spec?.nodeName === undefined
+          ? {}
+          : {
+              bind: () => host.createSubresource(pods, ref, "binding", binding),
+              event: () => writeEvent(host, referenceTo(pods, copy), "Scheduled", message),
+            }),
         ...(status?.phase === "Running"
           ? { status: () => host.patch(pods, ref, patch, { subresource: "status", dropManagedFields: true }) }
           : {}),
       };
     },
-    stop: () => host.delete(nodes, { name: NODE }),
+    stop: () => {
+      clearInterval(reports);
+      return host.delete(nodes, { name: NODE });
+    },
   };
 }
 
-/** Manages the Jobs of `jobWrites`: the host's Job controller leaves them alone. */
-export const BENCH_MANAGER = "bench.example.com/same-writes";
-const SOURCE = { component: "bench", reportingComponent: BENCH_MANAGER };
-
 /** The writes of suspended whole Jobs: the record of the member, an event, the copy and its status. */
 export function jobWrites(host: ClusterClient, namespace: string): Writes<Job> {
-  const answer = { metadataOnly: true, dropManagedFields: true };
   return {
     resource: jobs,
     copy: async (job, member) => {
       const { name, resourceVersion, labels = {} } = job.metadata;
       const record = { metadata: { resourceVersion, annotations: { "bench.example.com/cluster": member.cluster } } };
-      await host.patch(jobs, { namespace, name }, { type: "merge", body: record }, answer);
-      const told = {
-        reason: "Placed",
-        message: `${member.cluster} has the Job`,
-        type: "Normal",
-        suffix: "placed",
-      } as const;
+      await host.patch(jobs, { namespace, name }, { type: "merge", body: record }, ANSWER);
       const { selector: _selector, managedBy: _manager, template, ...spec } = job.spec ?? { template: {} };
       const ofPods = { ...template, metadata: { annotations: template.metadata?.annotations ?? {} } };
       const metadata = { namespace, name, labels };
       const copy: Job = { apiVersion: "batch/v1", kind: "Job", metadata, spec: { ...spec, template: ofPods } };
       await Promise.all([
-        host.create(events, makeEvent(referenceTo(jobs, job), { ...told, at: Date.now() }, SOURCE), answer),
-        member.create(jobs, copy, answer),
+        writeEvent(host, referenceTo(jobs, job), "Placed", `${member.cluster} has the Job`),
+        member.create(jobs, copy, ANSWER),
       ]);
     },
     follow: ({ metadata: { name }, status }) => {
       const isSuspended = status?.conditions?.some(({ type }) => type === "Suspended") === true;
       const patch: Patch = { type: "json", body: [{ op: "add", path: "/status", value: status }] };
       return isSuspended
-        ? { status: () => host.patch(jobs, { namespace, name }, patch, { subresource: "status", ...answer }) }
+        ? { status: () => host.patch(jobs, { namespace, name }, patch, { subresource: "status", ...ANSWER }) }
         : {};
     },
   };

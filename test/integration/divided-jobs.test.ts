@@ -112,8 +112,8 @@ describe.concurrent("a Job with legation.dev/whole and scheduling-preferences", 
     expect(here.status?.completionTime).toBe(times.map((status) => status?.completionTime ?? "").sort()[1]);
     expect((await host.list(pods, { namespace })).items).toEqual([]);
     const shown = await legationOn(hostCluster(), "status", "job/sum", "-n", namespace);
-    expect(shown.stdout).toMatch(/divided over east, west with its pods\nstarted .*: 30 of 30 succeeded, 0 failed/);
-    expect(shown.stdout).toMatch(/\neast +10 of 10 +0 .*Complete\nwest +20 of 20 +0 .*Complete/);
+    expect(shown.stdout).toMatch(/: whole: Complete: 30 of 30 succeeded, 0 active\n/);
+    expect(shown.stdout).toMatch(/\neast +Complete +10 of 10 +0 .*\nwest +Complete +20 of 20 +0 /);
     const { items } = await host.list(events, { namespace });
     const placed = items.find(({ involvedObject: { kind }, reason }) => kind === "Job" && reason === "Placed");
     expect(placed?.message).toBe("completions by member: east 10, west 20");
@@ -270,7 +270,7 @@ describe.concurrent("a Job with legation.dev/whole and scheduling-preferences", 
     const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
     const { code, stdout } = await runCli(args, { input });
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^Job .*\/sum: runs whole, divided over east, west\n.*\n {2}east +10 +2\n {2}west +20 +4\n/);
+    expect(stdout).toMatch(/^Job .*\/sum: whole, divided over east, west\n.*\n {2}east +10 +2\n {2}west +20 +4\n/);
     await kubectl(hostCluster(), ["create", "-n", namespace, "-f", "-"], { input });
     await eventuallyPasses(async () =>
       expect((await copies(namespace)).map(specOf)).toEqual([

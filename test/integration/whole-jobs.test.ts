@@ -90,7 +90,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     expect(await reasonsOf(namespace)).toEqual(["Placed"]);
     const shown = await legationOn(hostCluster(), "status", "job/sum", "-n", namespace);
     expect(shown.stdout).toMatch(
-      /^Job .*\/sum: whole Job, in west with its pods\nstarted .*: 20 of 20 succeeded, 0 failed/,
+      /^Job .*\/sum: whole: Complete: 20 of 20 succeeded, 0 active\nCLUSTER.*\nwest +Complete +20 of 20 +0 /,
     );
     const { others } = await legationWrites(hostCluster(), namespace);
     expect(others[0]).toBe("patch jobs");
@@ -219,7 +219,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     await create(namespace, {}, { annotations: { "legation.dev/cluster-selector": "region=mars" } });
     await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["NotPlaced"]));
     const shown = await legationOn(hostCluster(), "status", "job", "sum", "-n", namespace);
-    expect(shown.stdout).toMatch(/in no member yet\nno member has it\nwaits: NotPlaced .*\n {2}east: .*region=mars/);
+    expect(shown.stdout).toMatch(/: whole, in no member\nwaits: NotPlaced\n {2}east: .*region=mars/);
     const metadata = { annotations: { "legation.dev/cluster-selector": "region=us" } };
     await clients().host.patch(jobs, { namespace, name: "sum" }, { type: "merge", body: { metadata } });
     await hostJob(namespace, "Complete");
@@ -237,7 +237,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
     const { code, stdout } = await runCli(args, { input });
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^Job .*\/sum: runs whole, in east\n {2}CLUSTER +WHY NOT\n {2}west .*region=us/);
+    expect(stdout).toMatch(/^Job .*\/sum: whole, in east\n {2}CLUSTER +WHY NOT\n {2}west .*region=us/);
     await kubectl(hostCluster(), ["create", "-n", namespace, "-f", "-"], { input });
     await copyIn(clients().east, namespace);
   });

@@ -1,13 +1,13 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { defined } from "../../api/defined.ts";
 import { MEMBER_NODE_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
-import { membersOfObject } from "../../copies/object-members.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { kindName, namespaces, pods as podResource, type Resource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import type { MemberPart } from "../../whole/member-part.ts";
 import type { WholeType } from "../../whole/type.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
@@ -16,6 +16,7 @@ import { listProxies, notOnHost, readable } from "../shared/reading.ts";
 import type { Reason } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
 import { asksForMember, whyWithoutMember } from "./waiting.ts";
+import { partsOf } from "./whole.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {
@@ -97,59 +98,48 @@ async function readObjects(
   namespace: string | undefined,
   signal: AbortSignal,
 ): Promise<Pick<NamespaceStatus, "objects" | "hidden">> {
-  const list = <T extends KubeObject>(resource: Resource<T>): Promise<Stored<T>[] | undefined> => {
-    const options = { ...(namespace === undefined ? {} : { namespace }), labelSelector: WHOLE_KEY, signal };
-    return readable(listAll(client, resource, options));
-  };
-  const readType = async (type: Stored<DelegatedType>): Promise<Pick<NamespaceStatus, "objects" | "hidden">> => {
-    const resource = resourceOfType(type);
+  const options = { ...defined({ namespace }), labelSelector: WHOLE_KEY, signal };
+  const read = async (
+    resource: Resource<KubeObject>,
+    builtIn?: WholeType,
+  ): Promise<Pick<NamespaceStatus, "objects" | "hidden">> => {
     // An object without a namespace is in none of them.
     if (!resource.namespaced && namespace !== undefined) return { objects: [], hidden: [] };
-    const found = await list(resource).catch((error: unknown) => {
+    const found = await readable(listAll(client, resource, options)).catch((error: unknown) => {
       // The definition of the type was removed.
       if (isKubeError(error, "NotFound")) return [];
       throw error;
     });
-    const objects = (found ?? []).map((object) => objectRow(type.spec.kind, object));
+    const hidden = builtIn === undefined ? objectsOf : ofViewers;
     return {
-      objects,
-      hidden: found === undefined ? [objectsOf(kindName(resource))] : [],
-    };
-  };
-  const readBuiltIn = async (type: WholeType): Promise<Pick<NamespaceStatus, "objects" | "hidden">> => {
-    const found = await list(type.resource);
-    return {
-      objects: (found ?? []).map((object) => builtInRow(type, object)),
-      hidden: found === undefined ? [ofViewers(kindName(type.resource))] : [],
+      objects: (found ?? []).map((object) => objectRow(resource, object, builtIn)),
+      hidden: found === undefined ? [hidden(kindName(resource))] : [],
     };
   };
   const [builtIn, types] = await Promise.all([
-    Promise.all(WHOLE_TYPES.map(readBuiltIn)),
+    Promise.all(WHOLE_TYPES.map((type) => read(type.resource, type))),
     readable(listDelegatedTypes(client, signal)),
   ]);
-  const parts = [...builtIn, ...(await Promise.all((types ?? []).map(readType)))];
+  const parts = [...builtIn, ...(await Promise.all((types ?? []).map((type) => read(resourceOfType(type)))))];
   const hidden = [...parts.flatMap((part) => part.hidden), ...(types === undefined ? [DELEGATED_OBJECTS] : [])];
   return { objects: parts.flatMap(({ objects }) => objects).sort(byName), hidden };
 }
 
-function builtInRow(type: WholeType, object: Stored<KubeObject>): NamespaceObject {
+function objectRow(
+  { kind }: Resource<KubeObject>,
+  object: Stored<KubeObject>,
+  builtIn: WholeType | undefined,
+): NamespaceObject {
   const { namespace = "", name } = object.metadata;
-  const { kind } = type.resource;
-  return { namespace, kind, name, clusters: type.membersOf(object), state: type.progressOf(object) };
+  const parts = partsOf(object, builtIn);
+  const clusters = parts.map(({ member }) => member);
+  return { namespace, kind, name, clusters, state: builtIn?.progressOf(object) ?? stepText(parts) };
 }
 
-function objectRow(kind: string, object: Stored<AnyObject>): NamespaceObject {
-  const members = membersOfObject(object) ?? [];
-  const others = members.filter(({ state }) => state !== "InStep");
-  const words = others.map(({ member, state }) => `${state} in ${member}`);
-  const inStep = members.length === 0 ? "no member has it yet" : `in step in ${members.length - others.length}`;
-  return {
-    namespace: object.metadata.namespace ?? "",
-    kind,
-    name: object.metadata.name,
-    clusters: members.map(({ member }) => member),
-    state: [inStep, ...words].join(", "),
-  };
+function stepText(parts: readonly MemberPart[]): string {
+  const others = parts.filter(({ state }) => state !== "InStep");
+  const inStep = parts.length === 0 ? "no member has it yet" : `in step in ${parts.length - others.length}`;
+  return [inStep, ...others.map(({ member, state }) => `${state} in ${member}`)].join(", ");
 }
 
 function podRows(pods: readonly Stored<Pod>[]): NamespacePod[] {

@@ -1,4 +1,4 @@
-import type { ObjectPlace } from "../../simulation/simulation.ts";
+import type { WholePlace } from "../../whole/type.ts";
 import type { Reason } from "./model.ts";
 
 /** Pods without a member, for one reason. */
@@ -18,6 +18,6 @@ export function pendingPods(waiting: readonly (Reason & { readonly name: string 
 }
 
 /** Returns why no member gets a whole object, where that is said of no single member. */
-export function whyNowhere({ problem, clusters, others }: ObjectPlace): string | undefined {
+export function whyNowhere({ problem, clusters, others }: WholePlace): string | undefined {
   return problem ?? (clusters.length + others.length === 0 ? "this cluster has no members" : undefined);
 }

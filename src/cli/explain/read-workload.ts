@@ -10,6 +10,8 @@ import { type FindWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { admitPod, isDelegated } from "../../simulation/admission.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { isMarkedWhole } from "../../whole/jobs/kind.ts";
+import { JOBS } from "../../whole/jobs/type.ts";
+import { withoutShape } from "../shared/delegated-types.ts";
 import { objectOf, readFields, type WrittenObject } from "../shared/documents.ts";
 import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
@@ -26,7 +28,7 @@ import { among, readClaims, readHost, readWorkloadObject } from "../simulation/h
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { lastTimeOf } from "./events.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
-import { readWholeJob, type WholeJobStatus } from "./whole-job.ts";
+import { readObjectOf, type WholeObjectStatus } from "./whole-object.ts";
 import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "./workload.ts";
 
 /** Reads a workload, its division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
@@ -34,11 +36,14 @@ export async function readWorkload(
   client: ClusterClient,
   workload: NamedWorkload,
   signal: AbortSignal,
-): Promise<WorkloadStatus | WholeJobStatus> {
+): Promise<WorkloadStatus | WholeObjectStatus> {
   const { namespace, kind } = workload;
   const object = await readWorkloadObject(client, workload, signal);
   if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
-  if (kind === "Job" && isMarkedWhole(object.metadata.labels)) return readWholeJob(client, workload, signal);
+  if (kind === "Job" && isMarkedWhole(object.metadata.labels)) {
+    const type = { resource: withoutShape(jobs), type: undefined, builtIn: JOBS };
+    return readObjectOf(type, client, workload, signal);
+  }
   const spec = podsOf(object, kind);
   const [jobsThere, all, refusals, known, claims] = await Promise.all([
     kind === "CronJob" ? listAll(client, jobs, { namespace, signal }) : [],

@@ -1,7 +1,6 @@
 import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
-import { membersOfObject } from "../../copies/object-members.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWantedInMembers } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -11,21 +10,22 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type FollowedObjects, followedObjects } from "../../scheduling/followed-objects.ts";
 import type { HostState } from "../../simulation/host-state.ts";
-import { type ObjectPlace, Simulation } from "../../simulation/simulation.ts";
-import type { WholeType } from "../../whole/type.ts";
-import { findTypeNamed } from "../shared/delegated-types.ts";
+import { Simulation } from "../../simulation/simulation.ts";
+import { type MemberPart, TONES } from "../../whole/member-part.ts";
+import { NO_PLACE, type WholePlace, type WholeType } from "../../whole/type.ts";
+import { findTypeNamed, type NamedType } from "../shared/delegated-types.ts";
 import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
 import { OF_PROXIES, readable } from "../shared/reading.ts";
 import { readWithoutProxies, type SeenHost } from "../simulation/host-state.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { unmetConditions } from "./delegated-type.ts";
 import { lastOf } from "./events.ts";
-import { memberAmong, readinessOf } from "./members.ts";
+import { memberAmong, notReady, readinessOf, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { whyNowhere } from "./pending.ts";
-import { readWhole, toldTroubles } from "./whole.ts";
+import { partsOf, readWhole, toldTroubles } from "./whole.ts";
 
-/** An object of a delegated type, as `legation status` shows it. */
+/** An object that members get whole, as `legation status` shows it. */
 export interface WholeObjectStatus {
   readonly kind: string;
   /** Undefined for a type that is not namespaced. */
@@ -41,24 +41,17 @@ export interface WholeObjectStatus {
   /** A few words on how far an object of a built-in type is. */
   readonly progress: string | undefined;
   readonly members: readonly ObjectInMember[];
-  readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
-  /** Why no member gets it. */
+  /** Conditions of its status. A missing reason or message is empty. */
+  readonly conditions: readonly Readonly<Record<"type" | "status" | "reason" | "message", string>>[];
+  /** Why no member gets it, or why one does not begin with it. */
   readonly notPlaced: string | undefined;
   readonly troubles: readonly Trouble[];
   /** Words for what is not shown, since the account may not read it. */
   readonly hidden?: string | undefined;
 }
 
-export interface ObjectInMember {
-  readonly cluster: string;
-  /** `NotReachable`, `Excluded`, the state of a member's record, or that of a built-in type. */
-  readonly state: string;
-  readonly generation?: number;
-  readonly health?: string;
-  /** When it came into this state; RFC 3339. */
-  readonly since?: string;
-  readonly message?: string;
-}
+/** `state`: `NotReachable`, `Excluded`, the state of a member's record, or that of a built-in type. */
+export type ObjectInMember = { readonly cluster: string } & Omit<MemberPart, "member">;
 
 /** The host's objects that tell of a whole object. */
 export interface WholeObjectFacts {
@@ -73,13 +66,22 @@ export interface WholeObjectFacts {
   readonly now: number;
 }
 
-/** Reads an object of a delegated type, its events and the members. Rejects with `Failure` if there is none, else with KubeError. */
+/** Reads an object of the type that a user names. Rejects with `Failure` if there is none, else with KubeError. */
 export async function readWholeObject(
   client: ClusterClient,
-  { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
+  { word, ...ref }: { readonly word: string; readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<WholeObjectStatus> {
-  const { resource, type, builtIn } = await findTypeNamed(client, word, signal, SUBJECT_NAMES);
+  return readObjectOf(await findTypeNamed(client, word, signal, SUBJECT_NAMES), client, ref, signal);
+}
+
+/** Reads an object of a type, its events and the members. Rejects like `readWholeObject`. */
+export async function readObjectOf(
+  { resource, type, builtIn }: NamedType,
+  client: ClusterClient,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<WholeObjectStatus> {
   const ref = resource.namespaced ? { namespace, name } : { name };
   const own = resource.namespaced ? [namespace] : [];
   const readHost = (): Promise<SeenHost | undefined> => readable(readWithoutProxies(client, own, signal));
@@ -102,6 +104,11 @@ export function wholeObjectStatus({ type, builtIn, object, told, host, now }: Wh
   const whole = isWantedInMembers(object);
   const isPlaced = whole && host !== undefined && type !== undefined;
   const place = isPlaced ? new Simulation(host, now).placeObject(object, type) : NO_PLACE;
+  const parts = partsOf(object, builtIn);
+  const isOver = builtIn?.isFinished(object) ?? false;
+  const hasEnded = (cluster: string): boolean => isOver || (builtIn?.isFinishedIn(object, cluster) ?? false);
+  const lostIn = (cluster: string): string | undefined =>
+    host === undefined || hasEnded(cluster) ? undefined : whyLost(cluster, host);
   return {
     kind,
     namespace: metadata.namespace,
@@ -110,16 +117,21 @@ export function wholeObjectStatus({ type, builtIn, object, told, host, now }: Wh
     isDeleting: metadata.deletionTimestamp !== undefined || (!whole && hasWholeLabel(object)),
     generation: metadata.generation,
     progress: builtIn?.progressOf(object),
-    members:
-      builtIn?.partsOf(object).map(({ member: cluster, state, message = "" }) => ({ cluster, state, message })) ??
-      membersOf(object, place, host),
-    conditions: (conditionsOf(statusOf(object)) ?? []).map(({ type: name, status, message }) => ({
+    members: membersOf(parts, place, lostIn),
+    conditions: (conditionsOf(statusOf(object)) ?? []).map(({ type: name, status, reason, message }) => ({
       type: String(name),
       status: String(status),
+      reason: typeof reason === "string" ? reason : "",
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: isPlaced ? whyNowhere(place) : builtIn && lastOf(told, "NotPlaced")?.message,
-    troubles: [...(type === undefined ? [] : typeTroubles(type)), ...toldTroubles(told, TOLD)],
+    notPlaced: isPlaced ? whyNowhere(place) : builtIn === undefined || isOver ? undefined : whyWaiting(parts, told),
+    troubles: [
+      ...(type === undefined ? [] : typeTroubles(type)),
+      ...(builtIn === undefined || host === undefined
+        ? []
+        : parts.flatMap(({ member }) => (hasEnded(member) ? [] : memberTrouble(member, kind, host)))),
+      ...toldTroubles(told, TOLD),
+    ],
   };
 }
 
@@ -132,17 +144,19 @@ function podsByMember(
   return [...Map.groupBy(naming, memberOf)].map(([cluster, those]) => ({ cluster, pods: those.length }));
 }
 
-const NO_PLACE: ObjectPlace = { clusters: [], others: [], misfits: [] };
-
-function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostState | undefined): ObjectInMember[] {
-  const records = new Map((membersOfObject(object) ?? []).map(({ member, ...record }) => [member, record]));
+function membersOf(
+  parts: readonly MemberPart[],
+  place: WholePlace,
+  lostIn: (cluster: string) => string | undefined,
+): ObjectInMember[] {
+  const records = new Map(parts.map(({ member, ...part }) => [member, part]));
   const excluded = new Map(place.others.map(({ cluster, message }) => [cluster, message]));
   const names = new Set([...records.keys(), ...place.clusters.map(({ cluster }) => cluster), ...excluded.keys()]);
   return [...names].sort().map((cluster): ObjectInMember => {
     const record = records.get(cluster);
     const message = excluded.get(cluster);
     if (record === undefined && message !== undefined) return { cluster, state: "Excluded", message };
-    const lost = host && whyLost(cluster, host);
+    const lost = lostIn(cluster);
     if (lost === undefined) return { cluster, state: "Waiting", ...defined({ message }), ...record };
     const was = record === undefined ? "" : `; it was ${record.state}`;
     return { cluster, ...record, state: "NotReachable", message: `${lost}${was}` };
@@ -155,6 +169,26 @@ function whyLost(name: string, host: HostState): string | undefined {
   if (member === undefined) return "its Cluster was removed";
   const { ready, reason } = readinessOf(member.cluster, member.node);
   return ready === "True" ? undefined : `it is not ready: ${reason}`;
+}
+
+/** Returns what becomes of an object of a built-in type, which does not move, in a member that leaves or is lost. */
+function memberTrouble(name: string, kind: string, host: HostState): Trouble[] {
+  const member = memberAmong(host, name);
+  if (member === undefined) {
+    return [{ what: `Cluster ${name}, which had the ${kind}, was removed: the controller ends the ${kind} as Failed` }];
+  }
+  const removal = removing(member.cluster);
+  if (removal !== undefined) return [removal];
+  const found = notReady(member.cluster, member.node, `the ${kind} may run on there, and the status shown is old`);
+  const remedy = `it does not move; where ${name} is gone for good, \`legation unjoin ${name} --force\` ends it as Failed`;
+  return found === undefined ? [] : [{ ...found, remedy }];
+}
+
+/** Returns why no member gets an object, or one does not begin with it, in the words of the last event. */
+function whyWaiting(parts: readonly MemberPart[], told: readonly KubeEvent[]): string | undefined {
+  if (parts.length > 0 && parts.every(({ state }) => TONES[state] !== "waiting")) return undefined;
+  const last = lastOf(told.filter(({ reason }) => reason === "Placed" || reason === "NotPlaced"));
+  return last?.reason === "NotPlaced" ? last.message : undefined;
 }
 
 function typeTroubles(type: Stored<DelegatedType>): Trouble[] {

@@ -1,6 +1,9 @@
 import type { KubeEvent, KubeObject, Stored } from "../../api/kubernetes.ts";
+import { membersOfObject } from "../../copies/object-members.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Resource } from "../../kube/resources.ts";
+import type { MemberPart } from "../../whole/member-part.ts";
+import type { WholeType } from "../../whole/type.ts";
 import { objectText } from "../shared/output.ts";
 import { notOnHost } from "../shared/reading.ts";
 import { firstTimeOf, lastOf, readEvents } from "./events.ts";
@@ -24,4 +27,9 @@ export function toldTroubles(told: readonly KubeEvent[], reasons: readonly strin
     const event = lastOf(told, reason);
     return event === undefined ? [] : [{ what: `${reason}: ${event.message ?? ""}`, since: firstTimeOf(event) }];
   });
+}
+
+/** Returns what members have of a whole object, by its record. `builtIn`: absent for an object of a delegated type. */
+export function partsOf(object: Stored<KubeObject>, builtIn: WholeType | undefined): readonly MemberPart[] {
+  return builtIn?.partsOf(object) ?? membersOfObject({ metadata: object.metadata }) ?? [];
 }

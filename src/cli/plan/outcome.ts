@@ -1,10 +1,10 @@
 import { counted } from "../../api/wording.ts";
-import type { ObjectPlace, SimulatedPlace } from "../../simulation/simulation.ts";
-import type { Declined, PlannedShare, WholePlace } from "../../whole/type.ts";
+import type { SimulatedPlace } from "../../simulation/simulation.ts";
+import type { Declined, WholePlace } from "../../whole/type.ts";
 import { type PendingPods, pendingPods } from "../explain/pending.ts";
 
 export interface Plan {
-  /** Every pod, whole Job and whole object has a place. */
+  /** Every pod and whole object has a place. */
   readonly fits: boolean;
   readonly workloads: readonly WorkloadPlan[];
   /** Facts of a member that the host does not know, so that the answer is a guess there. */
@@ -27,15 +27,13 @@ export interface WorkloadPlan {
   readonly notes: readonly string[];
   readonly pods: readonly PlannedPod[];
   readonly clusters: readonly PlannedMember[];
-  /** The place of an object of a built-in type, such as a Job that runs whole in members, which have its pods. */
-  readonly whole?: WholePlace;
-  /** The members that get an object of a delegated type, which has no pods. */
-  readonly object?: ObjectPlace;
+  /** The members that get a whole object, which has no pods here. */
+  readonly object?: WholePlace;
 }
 
 export type PlanOutcome =
   | "fits"
-  | "waits" // some of its pods, the whole Job or the whole object find no place
+  | "waits" // some of its pods, or the whole object, find no place
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 
@@ -51,19 +49,6 @@ export function isWaiting({ cluster }: PlannedPod): boolean {
 
 export function waitingPods(pods: readonly PlannedPod[]): PendingPods[] {
   return pendingPods(pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message })));
-}
-
-/** Returns what a share has of each divided amount. */
-export function amountsOf({
-  cluster: _,
-  message: __,
-  ...amounts
-}: PlannedShare): [string, number | string | undefined][] {
-  return Object.entries(amounts);
-}
-
-export function hasNoPlace({ cluster, shares }: WholePlace): boolean {
-  return cluster === undefined && shares === undefined;
 }
 
 export interface PlannedMember {

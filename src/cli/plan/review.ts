@@ -31,7 +31,7 @@ export async function review(workload: WrittenWorkload, input: PlanInput): Promi
   }
   if (kind === "Pod" && stored !== undefined) return { plan: planWith(barePod(currentPods)) };
   const whole = wholeJobOf(admitted.object, workload);
-  if (whole !== undefined) return reviewJob(whole, planWith({ warnings }), stored);
+  if (whole !== undefined) return reviewJob(whole, workload, planWith({ warnings }), input);
   const pods = podsOf(asApplied(admitted.object, stored), kind);
   const plan = planWith({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
   return pods.replicas === 0 ? { plan } : reviewPods(workload, pods, { mode, plan, currentPods }, input);

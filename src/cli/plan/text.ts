@@ -1,21 +1,11 @@
 import { counted } from "../../api/wording.ts";
-import type { ObjectPlace } from "../../simulation/simulation.ts";
 import type { WholePlace } from "../../whole/type.ts";
 import { whyNowhere } from "../explain/pending.ts";
 import { pendingText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import {
-  amountsOf,
-  hasNoPlace,
-  isWaiting,
-  type Plan,
-  placedText,
-  type WorkloadPlan,
-  waitingPods,
-  whyNotMore,
-} from "./outcome.ts";
+import { isWaiting, type Plan, placedText, type WorkloadPlan, waitingPods, whyNotMore } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
@@ -37,7 +27,7 @@ export function planText({ workloads, guesses, notChecked, hidden }: Plan, termi
 }
 
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
-  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, whole, object } = workload;
+  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, object } = workload;
   const width = terminal.width - INDENT;
   const subject = objectText(kind, { name, namespace: namespace === "" ? undefined : namespace });
   const rows = clusters.flatMap((member) => {
@@ -48,7 +38,6 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
     ...notes,
     ...warnings.map((warning) => `${terminal.paint("yellow", "warning:")} ${warning}`),
     ...rowsText(["CLUSTER", "PODS", "WHY NOT MORE"], rows, width),
-    ...(whole === undefined ? [] : wholeLines(whole, width)),
     ...(object === undefined ? [] : objectLines(object, width)),
     ...waitingPods(pods).flatMap((those) => pendingText(those, terminal).split("\n")),
   ];
@@ -58,20 +47,12 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   ].join("\n");
 }
 
-const WAITS = "whole, would wait";
-
-function summaryOf({ outcome, pods, whole, object }: WorkloadPlan): string {
-  if (whole !== undefined) {
-    const { cluster, shares = [] } = whole;
-    if (hasNoPlace(whole)) return WAITS;
-    return cluster === undefined
-      ? `runs whole, divided over ${shares.map((share) => share.cluster).join(", ")}`
-      : `runs whole, in ${cluster}`;
-  }
+function summaryOf({ outcome, pods, object }: WorkloadPlan): string {
   if (object !== undefined) {
     const misfits = new Set(object.misfits.map(({ cluster }) => cluster));
     const names = object.clusters.map(({ cluster }) => cluster).filter((name) => !misfits.has(name));
-    return names.length === 0 ? WAITS : `whole, in ${names.join(", ")}`;
+    const where = object.clusters[0]?.amounts === undefined ? "in" : "divided over";
+    return names.length === 0 ? "whole, would wait" : `whole, ${where} ${names.join(", ")}`;
   }
   switch (outcome) {
     case "refused":
@@ -86,39 +67,31 @@ function summaryOf({ outcome, pods, whole, object }: WorkloadPlan): string {
   }
 }
 
-/** Returns the lines of an object of a built-in type: its shares, why each other member does not get it, or why none does. */
-function wholeLines({ cluster, shares = [], reason, message, others }: WholePlace, width: number): string[] {
-  if (shares.length > 0) {
-    const columns = shares.slice(0, 1).flatMap((share) => amountsOf(share).map(([amount]) => amount.toUpperCase()));
-    const rows = [
-      ...shares.map((share) => [
-        share.cluster,
-        ...amountsOf(share).map(([, amount]) => String(amount)),
-        share.message === undefined ? "" : `waits for room: ${share.message}`,
-      ]),
-      ...declined(others).map(([member, why]) => [member, ...columns.map(() => "0"), why]),
-    ];
-    return rowsText(["CLUSTER", ...columns, "WHY NOT MORE"], rows, width, columns.slice(1));
-  }
-  if (cluster === undefined && others.length === 0) return [`${reason}: ${message}`];
-  const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
-  return [...room, ...rowsText(["CLUSTER", "WHY NOT"], declined(others), width)];
-}
-
-/** Returns the lines of a whole object: overrides that do not fit, members that get it later, and why each other does not. */
-function objectLines(place: ObjectPlace, width: number): string[] {
+/** Returns the lines of a whole object: overrides that do not fit, what members get later or in part, and why others do not. */
+function objectLines(place: WholePlace, width: number): string[] {
   const { clusters, others, misfits } = place;
   const why = whyNowhere(place);
   if (why !== undefined) return [`NotPlaced: ${why}`];
+  const amounts = Object.keys(clusters[0]?.amounts ?? {});
+  const columns = amounts.map((amount) => amount.toUpperCase());
+  const shares = clusters.flatMap(({ cluster, amounts: own, message = "" }) =>
+    own === undefined ? [] : [[cluster, ...amounts.map((amount) => String(own[amount] ?? 0)), message]],
+  );
+  const rest = others
+    .toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1))
+    .map(({ cluster, message }) => [cluster, ...amounts.map(() => "0"), message]);
   return [
     ...misfits.map(({ cluster, message }) => `NotPlaced: ${cluster}: ${message}`),
-    ...clusters.flatMap(({ cluster, message }) => (message === undefined ? [] : [`${cluster}: ${message}`])),
-    ...rowsText(["CLUSTER", "WHY NOT"], declined(others), width),
+    ...clusters.flatMap(({ cluster, amounts: own, message }) =>
+      own !== undefined || message === undefined ? [] : [`${cluster}: ${message}`],
+    ),
+    ...rowsText(
+      ["CLUSTER", ...columns, amounts.length === 0 ? "WHY NOT" : "WHY NOT MORE"],
+      [...shares, ...rest],
+      width,
+      columns.slice(1),
+    ),
   ];
-}
-
-function declined(others: ObjectPlace["others"]): (readonly [string, string])[] {
-  return others.map(({ cluster, message }) => [cluster, message] as const).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
 function rowsText(
@@ -133,15 +106,11 @@ function rowsText(
 export function shortfallOf({ workloads }: Plan): string {
   const without = (noun: string, number: number, fate = "wait"): string[] =>
     number === 0 ? [] : [`${counted(number, noun)} would ${fate}`];
-  const ofBuiltIn = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole));
   return [
     // An object that some member is to have may wait there, since the author's overrides do not fit.
     ...without(
       "whole object",
       workloads.filter(({ object, outcome }) => object !== undefined && outcome === "waits").length,
-    ),
-    ...[...Map.groupBy(ofBuiltIn, ({ kind }) => kind)].flatMap(([kind, those]) =>
-      without(`whole ${kind}`, those.length),
     ),
     ...without("pod", workloads.flatMap(({ pods }) => pods).filter(isWaiting).length),
     ...without("object", workloads.filter(({ outcome }) => outcome === "refused").length, "be refused"),

@@ -19,7 +19,7 @@ export async function listDelegatedTypes(
   return (await listServed(host, delegatedTypes, signal)) ?? [];
 }
 
-interface NamedType {
+export interface NamedType {
   readonly resource: Resource<AnyObject>;
   /** Undefined for a built-in type, and where the account may not list DelegatedTypes. */
   readonly type: Stored<DelegatedType> | undefined;

@@ -27,7 +27,7 @@ import { followStatus } from "./follow.ts";
 import { membersText, memberText } from "./members-text.ts";
 import { namespaceText } from "./namespace-text.ts";
 import { journeyText } from "./pod-text.ts";
-import { serviceText, wholeJobText, wholeObjectText } from "./whole-text.ts";
+import { serviceText, wholeObjectText } from "./whole-text.ts";
 import { workloadText } from "./workload-text.ts";
 
 /** `word` names a delegated type, which the host knows. */
@@ -145,7 +145,7 @@ async function readStatus(
     return { document: journey, text: journeyText(journey, terminal) };
   }
   return told(readWorkload(host, { kind, name, namespace }, signal), (document, now) =>
-    "whole" in document ? wholeJobText(document, terminal) : workloadText(document, now, terminal),
+    "whole" in document ? wholeObjectText(document, now, terminal) : workloadText(document, now, terminal),
   );
 }
 

@@ -1,47 +1,14 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
 import { ageOf } from "../../api/wording.ts";
-import type { ShareStatus } from "../../whole/jobs/progress.ts";
-import { doneText } from "../../whole/jobs/state.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import type { ServiceStatus } from "../explain/service.ts";
 import { clusterText, reachesText, serviceSummary, unreachedText } from "../explain/service-words.ts";
 import { troubleText } from "../explain/text.ts";
-import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../explain/whole-object.ts";
+import { conditionText, countColumns } from "../explain/whole-words.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { type Columns, objectText, tableOf, textOf } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-
-export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
-  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, started, notPlaced } =
-    status;
-  const divided = shares.map((share) => share.cluster).join(", ");
-  const members = divided === "" ? cluster : divided;
-  const where =
-    members === undefined
-      ? "whole Job, in no member yet"
-      : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
-  const counts = `${doneText(succeeded, completions)}, ${failed} failed, ${active} active (${ready} ready)`;
-  const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
-  const columns: Columns<ShareStatus> = {
-    CLUSTER: (share) => share.cluster,
-    SUCCEEDED: (share) => `${share.succeeded} of ${share.completions}`,
-    FAILED: (share) => String(share.failed),
-    ACTIVE: (share) => `${share.active} of ${share.parallelism}`,
-    READY: (share) => String(share.ready),
-    STATE: (share) => share.state,
-  };
-  return textOf([
-    `Job ${namespace}/${name}: ${where}`,
-    started === undefined ? waiting : `started ${started}: ${counts}`,
-    tableOf(shares, columns, terminal.width, ["READY", "ACTIVE", "FAILED", "SUCCEEDED"]),
-    ...status.conditions.map(({ type, since, why }) => `${type} since ${since}${why === "" ? "" : `: ${why}`}`),
-    ...status.troubles.map((trouble) => troubleText(trouble, terminal)),
-    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced (${notPlaced.at})`,
-    ...reasonsOf(notPlaced?.message ?? "").map((reason) => `  ${reasonLine(reason)}`),
-    ...hiddenText(status.hidden, terminal),
-  ]);
-}
 
 /** Colours of states. Others are red. */
 const COLOURS: Readonly<Record<string, "green" | "dim">> = {
@@ -53,20 +20,27 @@ const COLOURS: Readonly<Record<string, "green" | "dim">> = {
 
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, members, conditions, troubles, hidden, notPlaced } = status;
+  const counts = countColumns(members).map(([count, cell]) => [count.toUpperCase(), cell] as const);
   const columns: Columns<ObjectInMember> = {
     CLUSTER: ({ cluster }) => cluster,
     STATE: ({ state }) => terminal.paint(COLOURS[state] ?? "red", state),
-    GENERATION: ({ generation }) => String(generation ?? "-"),
-    HEALTH: ({ health }) => health ?? "-",
+    ...(counts.length > 0
+      ? Object.fromEntries(counts)
+      : {
+          GENERATION: ({ generation }) => String(generation ?? "-"),
+          HEALTH: ({ health }) => health ?? "-",
+        }),
     SINCE: ({ since }) => ageOf(since, now) ?? "-",
     WHY: ({ message }) => message ?? "",
   };
+  const optional = ["GENERATION", "SINCE", "HEALTH", ...counts.map(([title]) => title).toReversed()];
   return textOf([
     `${objectText(kind, { namespace, name })}: ${summary(status)}`,
-    tableOf(members, columns, terminal.width, ["GENERATION", "SINCE", "HEALTH"]),
-    ...conditions.map(({ type, status: is, message }) => `${type} is ${is}${message === "" ? "" : `: ${message}`}`),
+    tableOf(members, columns, terminal.width, optional),
+    ...conditions.map(conditionText),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
-    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced\n  ${notPlaced}`,
+    notPlaced && `${terminal.paint("red", "waits:")} NotPlaced`,
+    ...reasonsOf(notPlaced ?? "").map((reason) => `  ${reasonLine(reason)}`),
     ...hiddenText(hidden, terminal),
   ]);
 }
@@ -75,7 +49,7 @@ function summary({ whole, namedBy, isDeleting, generation, progress, members }: 
   if (namedBy !== undefined) return namingText(namedBy);
   if (isDeleting) return "whole, taken back from members";
   if (!whole) return `stays on the host: it has no label ${WHOLE_KEY}, which admission sets for the annotation`;
-  if (progress !== undefined) return `whole: ${progress}`;
+  if (progress !== undefined && members.length > 0) return `whole: ${progress}`;
   const wanted = members.filter(({ state }) => state !== "Excluded" && state !== "Leaving");
   const inStep = wanted.filter(({ state }) => state === "InStep").length;
   const of = generation === undefined ? "" : `, generation ${generation}`;

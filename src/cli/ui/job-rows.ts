@@ -5,8 +5,7 @@ import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import { isFinished } from "../../whole/jobs/kind.ts";
-import { endOf } from "../../whole/jobs/progress.ts";
-import { doneText } from "../../whole/jobs/state.ts";
+import { doneText, endOf } from "../../whole/jobs/progress.ts";
 import type { JobRow } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 

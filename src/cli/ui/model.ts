@@ -1,4 +1,4 @@
-import type { MemberPart } from "../../whole/member-part.ts";
+import type { Tone } from "../../whole/member-part.ts";
 import type { MemberStatus } from "../explain/host.ts";
 import type { MemberDetail } from "../explain/member.ts";
 import type { Journey } from "../explain/pod.ts";
@@ -54,25 +54,26 @@ export interface PodRow {
 /** A whole object of the host, and what its members have of it. */
 export interface WholeRow {
   readonly uid: string;
-  /** Name of its DelegatedType; `jobs` for whole Jobs. */
+  /** Name of its DelegatedType, or plural of a built-in type. */
   readonly type: string;
   readonly kind: string;
   /** Undefined for a type that is not namespaced. */
   readonly namespace: string | undefined;
   readonly name: string;
   readonly isEnding: boolean;
-  readonly members: readonly MemberPart[];
+  readonly members: readonly WholePart[];
 }
 
-/** The colours of members that do not have a whole object as it should be, by state. */
-export const TONES: Readonly<Record<string, MemberPart["tone"]>> = {
-  Refused: "failed",
-  Contested: "failed",
-  NotReachable: "failed",
-  Waiting: "waiting",
-  Leaving: "ending",
-  Excluded: "succeeded",
-};
+/** What a member has of a whole object, in short. */
+export interface WholePart {
+  readonly member: string;
+  /** Decides the colour of the state. */
+  readonly tone: Tone;
+  readonly state: string;
+  readonly message?: string | undefined;
+  /** Number that is done, and of how many. */
+  readonly done?: readonly [number, of?: number] | undefined;
+}
 
 export interface WholeRows {
   readonly rows: readonly WholeRow[];

@@ -1,29 +1,28 @@
-import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { membersOfObject } from "../../copies/object-members.ts";
+import { countsText, TONES } from "../../whole/member-part.ts";
 import type { WholeType } from "../../whole/type.ts";
-import { TONES, type WholeRow } from "./model.ts";
+import { partsOf } from "../explain/whole.ts";
+import type { WholeRow } from "./model.ts";
 
 /** Returns the row of a whole object, by the members on its record. */
-export function wholeObjectRow(object: Stored<KubeObject>, type: Stored<DelegatedType>): WholeRow {
+export function wholeRow(
+  object: Stored<KubeObject>,
+  { builtIn, ...of }: Pick<WholeRow, "type" | "kind"> & { readonly builtIn?: WholeType },
+): WholeRow {
+  const { uid, name, namespace, deletionTimestamp } = object.metadata;
+  const parts = partsOf(object, builtIn);
   return {
-    ...rowOf(object, { type: type.metadata.name, kind: type.spec.kind }),
-    members: (membersOfObject({ metadata: object.metadata }) ?? []).map(({ member, state, health, message }) => ({
-      member,
-      tone: TONES[state] ?? (health === "False" ? "failed" : "running"),
-      state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,
-      message,
-    })),
+    ...{ uid, ...of, namespace, name, isEnding: deletionTimestamp !== undefined },
+    members: parts.map(({ member, state, health, message, counts }) => {
+      const tone = TONES[state] ?? (health === "False" ? "failed" : "running");
+      return {
+        member,
+        // What has ended waits for nothing.
+        tone: tone === "waiting" && builtIn?.isFinished(object) === true ? "succeeded" : tone,
+        state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,
+        message: message ?? (counts && countsText(counts)),
+        done: Object.values(counts ?? {})[0],
+      };
+    }),
   };
-}
-
-/** Returns the row of an object of a built-in type, with the counters of its members. */
-export function builtInRow(type: WholeType, object: Stored<KubeObject>): WholeRow {
-  const { plural, kind } = type.resource;
-  return { ...rowOf(object, { type: plural, kind }), members: type.partsOf(object) };
-}
-
-function rowOf({ metadata }: Stored<KubeObject>, of: Pick<WholeRow, "type" | "kind">): Omit<WholeRow, "members"> {
-  const { uid, name, namespace, deletionTimestamp } = metadata;
-  return { uid, ...of, namespace, name, isEnding: deletionTimestamp !== undefined };
 }

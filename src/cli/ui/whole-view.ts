@@ -1,6 +1,6 @@
 import { defined } from "../../api/defined.ts";
 import type { DelegatedType } from "../../api/delegated-type.ts";
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { kindName } from "../../kube/resources.ts";
@@ -12,7 +12,7 @@ import { WHOLE_SELECTOR } from "../../whole/jobs/kind.ts";
 import { WHOLE_TYPES } from "../../whole/types.ts";
 import { DELEGATED_OBJECTS, type Hidden, objectsOf, ofViewers } from "../shared/hidden.ts";
 import type { WholeRow, WholeRows } from "./model.ts";
-import { builtInRow, wholeObjectRow } from "./whole-rows.ts";
+import { wholeRow } from "./whole-rows.ts";
 
 /** Settings of a view of the host. */
 export interface ViewOptions {
@@ -56,12 +56,13 @@ export class WholeView {
           this.#objects.delete(name);
           onChange();
         } else if (!this.#objects.has(name)) {
-          this.#follow(name, resourceOfType(type), (object) => wholeObjectRow(object, type)).start();
+          this.#follow(resourceOfType(type), { type: name, kind: type.spec.kind }).start();
         }
       },
     });
-    for (const type of WHOLE_TYPES) {
-      this.#follow(type.resource.plural, type.resource, (object) => builtInRow(type, object));
+    for (const builtIn of WHOLE_TYPES) {
+      const { plural: type, kind } = builtIn.resource;
+      this.#follow(builtIn.resource, { type, kind, builtIn });
     }
   }
 
@@ -100,7 +101,7 @@ export class WholeView {
     );
   }
 
-  #follow(name: string, resource: Followed, rowOf: (object: Stored<KubeObject>) => WholeRow): Reflector<ShownObject> {
+  #follow(resource: Followed, of: Parameters<typeof wholeRow>[1]): Reflector<ShownObject> {
     const { host: client, namespace, clock } = this.#options;
     const isNamespaced = !("namespaced" in resource) || resource.namespaced;
     const reflector = new Reflector<ShownObject>({
@@ -114,13 +115,13 @@ export class WholeView {
         const { metadata } = object;
         const { uid, name: own, resourceVersion } = metadata;
         const kept = { uid, name: own, resourceVersion, ...defined({ namespace: metadata.namespace }) };
-        return { metadata: kept, row: rowOf(object) };
+        return { metadata: kept, row: wholeRow(object, of) };
       },
       // A type that cannot be read is told as well.
       onState: this.#onChange,
       onEvent: this.#onChange,
     });
-    this.#objects.set(name, reflector);
+    this.#objects.set(of.type, reflector);
     return reflector;
   }
 }

@@ -55,7 +55,7 @@ export class FollowedStatuses {
       {
         name: "followed-statuses",
         observe: (key) => this.#observe(key),
-        decide: (observed, now) => decide(observed, now, writes),
+        decide,
         execute: (action, context) => executor.execute(action, context),
       },
       options,
@@ -104,9 +104,9 @@ export class FollowedStatuses {
   }
 }
 
-function decide(observed: Observed, now: number, writes: ObjectWrites): WholeDecision<AnyObject, never, JsonObject> {
+function decide(observed: Observed, now: number): WholeDecision<AnyObject, never, JsonObject> {
   const { object, status, sent } = observed;
   if (status === undefined || jsonEqual(status, object.status)) return { actions: [], outcome: "InStep" };
   const dueAt = sent === undefined ? now : sent.at + STATUS_PAUSE_MS;
-  return show(observed, { shown: status, content: writes.contentOf(status), dueAt }, now);
+  return show(observed, { shown: status, dueAt }, now);
 }

@@ -52,8 +52,6 @@ export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
     readonly annotations: Readonly<Record<string, string | null>>;
     readonly message: string;
   };
-  /** Returns what is shown as the write guard knows it: the `content` of `show`, too, or a refused status is sent again. */
-  contentOf(shown: Shown): string;
   /** Writes what is shown of the copies. Rejects with KubeError. */
   writeStatus(object: Stored<T>, shown: Shown, patch: SendPatch): Promise<PatchOutcome>;
   /** Returns the part of the metadata that goes with the finalizer. Default: none. */

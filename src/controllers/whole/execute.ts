@@ -108,7 +108,7 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
   ): Done<T> {
     const { guard, onStatus } = this.#options;
     const { statusName } = this.#writes;
-    const version = this.#writes.contentOf(shown);
+    const version = JSON.stringify(shown);
     // Each end of a lost object has another time, and any is refused.
     const [write, held] = type === "status" ? [STATUS, { content: version }] : [LOSS, {}];
     try {

@@ -68,10 +68,10 @@ export function reportToAuthor<T extends KubeObject>(
 /** Writes what is shown of the copies, unless the host refuses it, or the last write was a moment ago. */
 export function show<T extends KubeObject, Shown>(
   { object, held }: Observed<T, Shown>,
-  { shown, content, dueAt }: { readonly shown: Shown; readonly content: string; readonly dueAt: number },
+  { shown, dueAt }: { readonly shown: Shown; readonly dueAt: number },
   now: number,
 ): WholeDecision<T, never, Shown> {
-  const until = held && heldUntil(held, { write: STATUS, content, now });
+  const until = held && heldUntil(held, { write: STATUS, content: JSON.stringify(shown), now });
   if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
   if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
   return { actions: [{ type: "status", object, shown }], outcome: "Following" };

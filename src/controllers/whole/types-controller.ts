@@ -19,12 +19,14 @@ import { Reflector } from "../../runtime/reflector.ts";
 import type { Decision } from "../../runtime/requeue.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { followedObjects } from "../../scheduling/followed-objects.ts";
+import type { QueuedWhole, WholeInMember, WholeWork } from "../../whole/type.ts";
 import type { ControllerEvents } from "../events.ts";
 import { Follower, type FollowerOptions } from "../following/follower.ts";
 import type { Followers } from "../following/followers.ts";
 import { DefinitionFollower } from "./definition-follower.ts";
 import { ObjectAdapter, type ObjectAdapterOptions, type WholeObjects } from "./objects/adapter.ts";
 import type { ConditionState } from "./objects/object-statuses.ts";
+import { objectsInMember, workOfObject } from "./objects/queued-work.ts";
 import { WholeController, type WholeOptions } from "./whole-controller.ts";
 
 export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
@@ -69,7 +71,7 @@ const LONGEST_MESSAGE = 4_000;
 const DEFINITION_FOLLOWS = "DefinitionFollows";
 
 /** Runs one controller for each DelegatedType, and reports how many objects wait. */
-export class TypesController {
+export class TypesController implements QueuedWhole {
   readonly #options: TypesControllerOptions;
   readonly #types: Reflector<DelegatedType>;
   readonly #running = new Map<ObjectKey, Running>();
@@ -117,8 +119,16 @@ export class TypesController {
     await Promise.all(this.#stopping);
   }
 
-  /** Returns the objects of all shards, of types that a queue holds back. */
-  queuedObjects(): readonly QueuedObjects[] {
+  work(): readonly WholeWork[] {
+    return this.#queued.flatMap((queued) => queued.objects.map((object) => workOfObject(object, queued)));
+  }
+
+  inMember(cluster: string): readonly WholeInMember[] {
+    return this.#queued.flatMap((queued) => objectsInMember(cluster, queued));
+  }
+
+  /** The objects of all shards, of types that a queue holds back. */
+  get #queued(): readonly QueuedObjects[] {
     return [...this.#running.values()].flatMap(({ type, whole }) => {
       if (whole === undefined || type.spec.queue === undefined) return [];
       return [{ type, expressions: whole.adapter.statuses, objects: whole.objects.objectsEverywhere() }];

@@ -9,7 +9,7 @@ import { heldUntil } from "../../runtime/held-writes.ts";
 import { newShares } from "./choice.ts";
 import { moveShare } from "./division.ts";
 import { hasStarted, isFinished, isIdle, isQueued, type JobStatus, type LossReason, waitsInMember } from "./kind.ts";
-import { type JobDecision, type JobMember, type Observed, type Shown, shownContent } from "./model.ts";
+import type { JobDecision, JobMember, Observed, Shown } from "./model.ts";
 import { isFailing, type JobShare } from "./shares.ts";
 import { lostJobStatus, shareWithStatus, statusOnHost } from "./status.ts";
 
@@ -74,7 +74,7 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
     const shares = sharesNow(places).map((share) =>
       share.member === one.member ? { ...share, status: lostJobStatus(share, { ...loss, now: at }) } : share,
     );
-    const shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
+    const shown = shownOf(job, shares, uncertain(places));
     const isGone = one.state === "gone";
     return { actions: [{ type: "fail", object: job, member: one.member, isGone, shown }], outcome: "Failing" };
   }
@@ -112,9 +112,9 @@ function requeue(observed: Observed, now: number): JobDecision | undefined {
   if (mayGoOn) return undefined;
   // Without a member, a Job that has started would be taken for lost.
   if (!hasStarted(job)) return { actions: [{ type: "record", object: job, assignment: [] }], outcome: "Requeueing" };
-  const shown: Shown = { status: statusOnHost(job, [{ member: only.member }]), shares: [only.share] };
+  const shown = shownOf(job, [{ member: only.member }]);
   if (jsonEqual(shown.status, job.status)) return undefined;
-  return show(observed, { shown, content: shownContent(shown), dueAt: now }, now);
+  return show(observed, { shown, dueAt: now }, now);
 }
 
 /** Writes the copies' status, and then sees to shares that no member runs. */
@@ -129,13 +129,10 @@ function run(observed: Observed, now: number, wall: number): JobDecision | undef
 /** Writes the copies' status to the Job. */
 function follow(observed: Observed, now: number, wall: number): JobDecision | undefined {
   const { object: job, places, sent } = observed;
-  const recorded = places.map(({ share }) => share);
-  const shares = sharesNow(places);
-  const shown: Shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
-  const before = sent?.shown ?? { status: job.status ?? {}, shares: recorded };
-  const isDivided = shares.some(({ part }) => part !== undefined);
-  const isSame = jsonEqual(shown.status, job.status ?? {}) && (!isDivided || jsonEqual(shares, recorded));
-  if (isSame) {
+  const recorded: Shown = { status: job.status ?? {}, shares: divided(places.map(({ share }) => share)) };
+  const shown = shownOf(job, sharesNow(places), uncertain(places));
+  const before = sent?.shown ?? recorded;
+  if (jsonEqual(shown, recorded)) {
     // The end of a write is an event only if the member did it.
     const isChanging = isFailing(job) && places.some((place) => place.isChanging === true);
     const settlesAt = isFailing(job) ? settlingUntil(places, now) : undefined;
@@ -143,7 +140,16 @@ function follow(observed: Observed, now: number, wall: number): JobDecision | un
     return { actions: [], outcome: "Stopping", requeueAt: isChanging ? now + STOPPING_MS : (settlesAt ?? now) };
   }
   const dueAt = isNews(before, shown) ? now : (sent?.at ?? 0) + pauseMs(shown.status, wall);
-  return show(observed, { shown, content: shownContent(shown), dueAt }, now);
+  return show(observed, { shown, dueAt }, now);
+}
+
+function shownOf(...[job, shares, ...known]: Parameters<typeof statusOnHost>): Shown {
+  return { status: statusOnHost(job, shares, ...known), shares: divided(shares) };
+}
+
+/** Returns the shares that a record tells apart. A member that has all of the Job has the Job's own status. */
+function divided(shares: readonly JobShare[]): readonly JobShare[] {
+  return shares.filter(({ part }) => part !== undefined);
 }
 
 function sharesNow(places: readonly JobMember[]): JobShare[] {
@@ -161,9 +167,7 @@ function uncertain(places: readonly JobMember[]): ReadonlySet<string> {
 /** Reports whether more than counters differ. */
 function isNews(before: Shown, now: Shown): boolean {
   if (isOtherState(before.status, now.status)) return true;
-  return now.shares.some(
-    ({ part, status }, index) => part !== undefined && isOtherState(before.shares[index]?.status, status),
-  );
+  return now.shares.some(({ status }, index) => isOtherState(before.shares[index]?.status, status));
 }
 
 function isOtherState(before: JobStatus | undefined, now: JobStatus | undefined): boolean {

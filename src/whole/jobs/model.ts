@@ -2,17 +2,12 @@ import type { Job, Stored } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
 import type { Action, WholeDecision, Observed as WholeObserved } from "../../controllers/whole/model.ts";
 import type { JobStatus } from "./kind.ts";
-import { type JobShare, sharesRecord } from "./shares.ts";
+import type { JobShare } from "./shares.ts";
 
-/** The status of the host's Job, and the record of its shares. */
+/** The status of the host's Job, and the shares of a divided one, as they are recorded with it. */
 export interface Shown {
   readonly status: JobStatus;
   readonly shares: readonly JobShare[];
-}
-
-/** Returns what is shown as the write guard knows it. */
-export function shownContent({ status, shares }: Shown): string {
-  return JSON.stringify([status, sharesRecord(shares)]);
 }
 
 export interface JobMember {

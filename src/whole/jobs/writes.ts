@@ -4,7 +4,7 @@ import type { WholeWrites } from "../../controllers/whole/adapter.ts";
 import { wholeStatusPatch } from "../../controllers/whole/execute.ts";
 import { setField } from "../../copies/copy-metadata.ts";
 import { WHOLE_JOB } from "./kind.ts";
-import { type Shown, shownContent } from "./model.ts";
+import type { Shown } from "./model.ts";
 import { type JobShare, sharesRecord } from "./shares.ts";
 
 /** The writes of whole Jobs: members are recorded with their shares, and the status with the record that it sums up. */
@@ -15,7 +15,6 @@ export const JOB_WRITES: WholeWrites<Job, readonly JobShare[], Shown> = {
     shares.length === 0
       ? { annotations: { [CLUSTER_ANNOTATION]: null }, message: "no member has the Job while it waits in its queue" }
       : { annotations: sharesRecord(shares), message: placedMessage(shares) },
-  contentOf: shownContent,
   writeStatus: (job, { status, shares }, patch) =>
     patch([...wholeStatusPatch(job, status), ...ofThisVersion(job), ...recordPatch(shares)], { subresource: "status" }),
 };

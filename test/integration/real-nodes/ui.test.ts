@@ -22,6 +22,15 @@ const SETTINGS = {
   metadata: { name: "settings", annotations: { "legation.dev/whole": "true" } },
   data: { colour: "blue" },
 };
+const JOB = {
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: { name: "sums", annotations: { "legation.dev/whole": "true", "legation.dev/clusters": "west" } },
+  spec: {
+    completions: 4,
+    template: { spec: JSON.parse(podManifest("sums", [{ name: "main", script: "sleep 3600" }])).spec },
+  },
+};
 
 onRealNodes((realNodes) => {
   let here: Place;
@@ -43,7 +52,7 @@ onRealNodes((realNodes) => {
       podManifest("nowhere", [{ name: "main", script: "true" }], { nodeSelector: { disk: "tape" } }),
     ];
     await kubectl(here.cluster, ["apply", ...TYPES]);
-    const objects = [...pods, JSON.stringify(SETTINGS)];
+    const objects = [...pods, JSON.stringify(SETTINGS), JSON.stringify(JOB)];
     for (const input of objects) await kubectl(here.cluster, ["-n", here.namespace, "apply", "-f", "-"], { input });
     const wait = ["-n", here.namespace, "wait", "pod/clock", "--for=condition=Ready", "--timeout=110s"];
     await kubectl(here.cluster, wait, { timeoutMs: 120_000 });
@@ -55,7 +64,14 @@ onRealNodes((realNodes) => {
     await ui?.close();
     if (here === undefined) return;
     // Later files share the clusters.
-    await kubectl(here.cluster, ["-n", here.namespace, "delete", "configmap", "settings", "--ignore-not-found"]);
+    await kubectl(here.cluster, [
+      "-n",
+      here.namespace,
+      "delete",
+      "configmap/settings",
+      "job/sums",
+      "--ignore-not-found",
+    ]);
     await kubectl(here.cluster, ["delete", "--ignore-not-found", ...TYPES]);
   });
 
@@ -183,6 +199,18 @@ onRealNodes((realNodes) => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
+  test("shows a whole Job as any whole object: its member's share, and its copy", async () => {
+    const { page, show } = ui;
+    await show(`#/workloads?q=${here.namespace} sums`);
+    await page.getByRole("row", { name: /Job\/sums ?whole .*0\/4/ }).waitFor();
+    await page.getByRole("link", { name: "Job/sums" }).click();
+    await page.getByRole("row", { name: /^west Running 0 of 4 0 1 of 1 / }).waitFor();
+    await page.getByRole("columnheader", { name: "copy in west" }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await show(`#/workloads/Job/${here.namespace}/sums`);
+    await page.getByRole("row", { name: /^west Running 0 of 4 / }).waitFor();
+  });
+
   test("plans a manifest that is pasted, without storing it", async () => {
     const { page, show } = ui;
     await show("#/plan");
@@ -193,6 +221,7 @@ onRealNodes((realNodes) => {
         items: [
           podManifest("planned", [{ name: "main", script: "true" }]),
           podManifest("too-picky", [{ name: "main", script: "true" }], { nodeSelector: { disk: "tape" } }),
+          JSON.stringify({ ...JOB, metadata: { ...JOB.metadata, name: "more-sums" } }),
         ].map((pod) => {
           const { metadata, ...rest } = JSON.parse(pod);
           return { ...rest, metadata: { ...metadata, namespace: here.namespace } };
@@ -202,6 +231,7 @@ onRealNodes((realNodes) => {
     await page.getByRole("button", { name: "Plan" }).click();
     await page.getByRole("article", { name: "Pod planned" }).getByText("Fits", { exact: true }).waitFor();
     await page.getByRole("article", { name: "Pod too-picky" }).getByText("Would wait", { exact: true }).waitFor();
+    await page.getByRole("article", { name: "Job more-sums" }).getByText("Goes to west.", { exact: true }).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     const names = await kubectl(here.cluster, ["-n", here.namespace, "get", "pods", "-o", "name"]);
     expect(names).not.toContain("planned");

@@ -11,7 +11,7 @@ import {
 import { Head } from "./head.tsx";
 import { MemberLink } from "./links.tsx";
 import { Pending, Reasons, Table } from "./table.tsx";
-import { builtInWords, objectWords, type WholeWords } from "./whole-plan.ts";
+import { wholeWords } from "./whole-plan.ts";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
   fits: { words: "Fits", tone: "running" },
@@ -102,7 +102,7 @@ async function askPlan(manifest: string): Promise<Answer> {
 }
 
 function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element {
-  const { kind, namespace, name, outcome, message, warnings, notes, pods, clusters, whole, object } = workload;
+  const { kind, namespace, name, outcome, message, warnings, notes, pods, clusters, object } = workload;
   const { words, tone } = OUTCOMES[outcome];
   return (
     <article class="card planned" aria-label={`${kind} ${name}`}>
@@ -119,14 +119,14 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
         </p>
       ))}
       {clusters.length > 0 && <Shares clusters={clusters} pods={pods.length} />}
-      {whole !== undefined && <WholePlan {...builtInWords(whole)} />}
-      {object !== undefined && <WholePlan {...objectWords(object)} />}
+      {object !== undefined && <WholePlan place={object} />}
       <Pending of={waitingPods(pods)} fate="would wait" heading="h3" />
     </article>
   );
 }
 
-function WholePlan({ summary, reasons }: WholeWords): JSX.Element {
+function WholePlan({ place }: { place: NonNullable<WorkloadPlan["object"]> }): JSX.Element {
+  const { summary, reasons } = wholeWords(place);
   return (
     <>
       <p>{summary}</p>

@@ -1,13 +1,14 @@
 import type { JSX } from "preact";
 import { ageOf } from "../../../api/wording.ts";
-import { doneText, stateOf } from "../../../whole/jobs/state.ts";
+import { TONES } from "../../../whole/member-part.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
-import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../../explain/whole-object.ts";
-import { type ComparedView, TONES } from "../model.ts";
+import { conditionText, countColumns } from "../../explain/whole-words.ts";
+import type { ComparedView } from "../model.ts";
 import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
 import { apiPath } from "./document.ts";
+import { capital } from "./format.ts";
 import { Head } from "./head.tsx";
 import { MemberLink } from "./links.tsx";
 import { Badge, Choice, Loaded, Troubles, useNow, useReading } from "./parts.tsx";
@@ -24,9 +25,15 @@ export function WholeObjectPage({ route, names }: { route: Route; names: readonl
   );
 }
 
-function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: string; route: Route }): JSX.Element {
-  const now = useNow();
-  const { kind, name, namespace, generation, members, conditions, troubles, notPlaced, isDeleting, whole } = value;
+interface ViewProps {
+  readonly value: WholeObjectStatus;
+  /** Path of the object's document. */
+  readonly path: string;
+  readonly route: Route;
+}
+
+function WholeObject({ value, path, route }: ViewProps): JSX.Element {
+  const { kind, name, namespace, generation, isDeleting, whole } = value;
   const about = [
     namespace === undefined ? "cluster-scoped" : `namespace ${namespace}`,
     ...(generation === undefined ? [] : [`generation ${generation}`]),
@@ -40,23 +47,44 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
         name={name}
         commands={objectCommands(route.path[1] ?? kind, namespace, name)}
       />
-      {notPlaced !== undefined && <p class="trouble">No member gets it: {notPlaced}</p>}
+      <WholeMembers value={value} path={path} route={route} />
+    </>
+  );
+}
+
+/** What each member has of a whole object, what is wrong, and the copies beside the object. */
+export function WholeMembers({ value, path, route }: ViewProps): JSX.Element {
+  const now = useNow();
+  const { kind, progress, members, conditions, troubles, notPlaced } = value;
+  const counts = countColumns(members).map(([count, cell]) => [capital(count), cell] as const);
+  return (
+    <>
+      {notPlaced !== undefined && (
+        <section>
+          <h2>Not placed</h2>
+          <Reasons of={reasonsOf(notPlaced)} />
+        </section>
+      )}
       <Troubles of={troubles} />
       <Table
         none="No member has it."
+        caption={progress}
         rows={members}
         keyOf={({ cluster }) => cluster}
         columns={{
           Member: ({ cluster }) => <MemberLink name={cluster} />,
           State: ({ state }) => <Badge tone={TONES[state] ?? "running"}>{state}</Badge>,
-          Generation: (member) => member.generation ?? "–",
-          Health: ({ health = "–" }) => health,
-          Since: ({ since }) => ageOf(since, now) ?? "–",
+          ...Object.fromEntries(counts),
+          Generation: (member) => member.generation ?? "",
+          Health: ({ health = "" }) => health,
+          Since: ({ since }) => ageOf(since, now) ?? "",
           Why: ({ message = "" }) => message,
         }}
       />
-      {conditions.map(({ type, status, message }) => (
-        <Condition key={type} what={`${type} is ${status}`} why={message} />
+      {conditions.map((condition) => (
+        <p class="muted" key={condition.type}>
+          {conditionText(condition)}
+        </p>
       ))}
       <MemberCopies
         path={path}
@@ -66,57 +94,6 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
       />
     </>
   );
-}
-
-/** The view of a Job that runs whole: the shares of its members, and the copies beside the Job. */
-export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }): JSX.Element {
-  const { namespace, name, cluster, shares, active, succeeded, failed, completions, conditions, notPlaced } = job;
-  const state = stateOf(conditions, job.started !== undefined);
-  const all = [...shares, ...(cluster === undefined ? [] : [{ ...job, cluster, parallelism: undefined, state }])];
-  return (
-    <>
-      <p>
-        This Job runs whole in its members, with its pods: {doneText(succeeded, completions)}, {failed} failed, {active}{" "}
-        active.
-      </p>
-      <Table
-        none="No member has it."
-        rows={all}
-        keyOf={(share) => share.cluster}
-        columns={{
-          Member: (share) => <MemberLink name={share.cluster} />,
-          "Completions wanted": (share) => share.completions ?? "–",
-          Succeeded: (share) => share.succeeded,
-          Failed: (share) => share.failed,
-          Active: (share) =>
-            share.parallelism === undefined ? share.active : `${share.active} of ${share.parallelism}`,
-          Ready: ({ ready }) => ready,
-          State: (share) => share.state,
-        }}
-      />
-      <Troubles of={job.troubles} />
-      {conditions.map(({ type, since, why }) => (
-        <Condition key={type} what={`${type} since ${since}`} why={why} />
-      ))}
-      {notPlaced !== undefined && (
-        <section>
-          <h2>Waits for a member</h2>
-          <Reasons of={reasonsOf(notPlaced.message)} />
-        </section>
-      )}
-      <MemberCopies
-        path={apiPath("objects", "jobs", namespace, name)}
-        members={all.map((share) => share.cluster)}
-        kind="Job"
-        route={route}
-      />
-    </>
-  );
-}
-
-/** A condition of the status, which a member reports. */
-function Condition({ what, why }: { what: string; why: string }): JSX.Element {
-  return <p class="muted">{why === "" ? what : `${what}: ${why}`}</p>;
 }
 
 interface CopiesProps {

@@ -127,34 +127,27 @@ function podShare(pods: readonly PodRow[], total: number): PlaceShare {
 
 /** Returns the row of a whole object. */
 export function wholeWorkload(row: WholeRow): WorkloadRow {
-  const { type, kind, namespace = "", name, members, isEnding } = row;
+  const { kind, namespace = "", name, members, isEnding } = row;
   return {
     ...workloadRow(`${namespace}/${kind}/${name}`, []),
     link: wholeLink(row),
     isWhole: true,
     total: members.length,
-    waiting: type === "jobs" && members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,
+    waiting: members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,
     leaving: isEnding ? members.length : members.filter(({ tone }) => tone === "ending").length,
     why: shortest(members.map(({ tone, message }) => (tone === "waiting" || tone === "failed" ? message : undefined))),
     places: new Map(
-      members.map(({ member, state, message, tone, wanted, has }) => [
-        member,
-        {
-          text: wanted === undefined ? state : `${has}/${wanted}`,
-          title: [state, message].filter(Boolean).join(": "),
-          tone,
-          part: wanted === undefined ? 1 : (has ?? 0) / Math.max(1, wanted),
-        },
-      ]),
+      members.map(({ member, state, message, tone, done }) => {
+        const [has, wanted = 1] = done ?? [1];
+        const title = [state, message].filter(Boolean).join(": ");
+        return [member, { text: done?.join("/") ?? state, title, tone, part: has / Math.max(1, wanted) }];
+      }),
     ),
   };
 }
 
-/** Returns the link of a whole object's view; a whole Job is shown as a workload. */
-export function wholeLink({ type, kind, namespace, name }: Omit<WholeRow, "members">): string {
-  return type === "jobs"
-    ? linkTo(["workloads", kind, namespace ?? "", name])
-    : linkTo(["objects", type, namespace ?? "_", name]);
+export function wholeLink({ type, namespace = "_", name }: Omit<WholeRow, "members">): string {
+  return linkTo(["objects", type, namespace, name]);
 }
 
 export function byKey(a: WorkloadRow, b: WorkloadRow): number {

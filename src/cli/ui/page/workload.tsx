@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { WholeJobStatus } from "../../explain/whole-job.ts";
+import type { WholeObjectStatus } from "../../explain/whole-object.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { workloadCommands } from "./commands.ts";
 import { apiPath } from "./document.ts";
@@ -13,7 +13,7 @@ import { PodList } from "./pod-list.tsx";
 import type { Route } from "./route.ts";
 import { LedByServices } from "./services.tsx";
 import { Pending, Table } from "./table.tsx";
-import { WholeJob } from "./whole.tsx";
+import { WholeMembers } from "./whole.tsx";
 
 /** The view of a workload: what its scheduling preferences want in each member, beside what is there. */
 export function WorkloadPage({
@@ -28,7 +28,7 @@ export function WorkloadPage({
   name: string;
 }): JSX.Element {
   const { pods, version } = useLive();
-  const reading = useReading<WorkloadStatus | WholeJobStatus>(apiPath("workloads", kind, namespace, name));
+  const reading = useReading<WorkloadStatus | WholeObjectStatus>(apiPath("workloads", kind, namespace, name));
   const workload = `${kind}/${name}`;
   const own = useMemo(
     () => [...pods.values()].filter((row) => row.namespace === namespace && row.workload === workload),
@@ -48,7 +48,13 @@ export function WorkloadPage({
         commands={workloadCommands(kind, namespace, name)}
       />
       <Loaded reading={reading} what="the workload">
-        {(value) => ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
+        {(value) =>
+          "whole" in value ? (
+            <WholeMembers value={value} path={apiPath("objects", "jobs", namespace, name)} route={route} />
+          ) : (
+            <Division status={value} />
+          )
+        }
       </Loaded>
       <h2>Pods</h2>
       <PodList pods={own} query={{ namespace, workload }} />

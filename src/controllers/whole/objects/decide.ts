@@ -128,7 +128,7 @@ function followStatus(observed: Observed, now: number): ObjectDecision | undefin
   if (places.some(({ excluded, isKnown }) => excluded === undefined && !isKnown)) return undefined;
   if (status === undefined || jsonEqual(status, object.status)) return undefined;
   const dueAt = (sent?.at ?? 0) + OBJECT_STATUS_PAUSE_MS;
-  const decision = show(observed, { shown: status, content: JSON.stringify(status), dueAt }, now);
+  const decision = show(observed, { shown: status, dueAt }, now);
   if (decision.actions.length > 0) return decision;
   return { ...decision, ...lookAgain(decision.requeueAt, membersDueAt(observed, now)) };
 }

@@ -33,10 +33,6 @@ export class ObjectWrites implements WholeWrites<AnyObject, string | undefined, 
     return { annotations: { [CLUSTER_ANNOTATION]: member ?? null }, message };
   }
 
-  contentOf(status: JsonObject): string {
-    return JSON.stringify(status);
-  }
-
   async writeStatus(object: Stored<AnyObject>, status: JsonObject, patch: SendPatch): Promise<PatchOutcome> {
     if (this.#clock.now() >= this.#noSubresourceUntil) {
       const outcome = await patch(wholeStatusPatch(object, status), { subresource: "status" });

@@ -1,111 +1,123 @@
 import { describe, expect, test } from "vitest";
 import type { Job, KubeEvent, Stored } from "../../../../src/api/kubernetes.ts";
 import { readWorkload } from "../../../../src/cli/explain/read-workload.ts";
-import { type WholeJobFacts, wholeJobStatus } from "../../../../src/cli/explain/whole-job.ts";
-import { wholeJobText } from "../../../../src/cli/status/whole-text.ts";
 import { jobs } from "../../../../src/kube/resources.ts";
+import { JOBS } from "../../../../src/whole/jobs/type.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
+import { SINCE, shown } from "./shown-whole.ts";
 
-const session = recordedSession();
-const STARTED = "2026-01-01T00:00:00Z";
-const AT = "2026-01-02T00:00:00Z";
-const RUNNING = { startTime: STARTED, active: 5, ready: 4, succeeded: 12, failed: 1 };
+const RUNNING = { startTime: SINCE, active: 5, ready: 4, succeeded: 12, failed: 1 };
+const EARLIER = "2026-01-01T00:00:00Z";
 
 function job(member: string | undefined, status?: Job["status"]): Stored<Job> {
   const annotations = member === undefined ? {} : { "legation.dev/cluster": member };
   const labels = { "legation.dev/whole": "true" };
   return {
     metadata: { name: "sum", namespace: "team", uid: "u", resourceVersion: "1", labels, annotations },
-    spec: { completions: 20, template: {} },
+    spec: { completions: 20, parallelism: 6, template: {} },
     ...(status === undefined ? {} : { status }),
   };
 }
 
-function event(reason: string, message: string, lastTimestamp = AT): KubeEvent {
+/** Returns the Job, divided over west, which runs 12 of the completions, and east, which has done its 8. */
+function divided(status: Job["status"], ofWest: Job["status"] = RUNNING): Stored<Job> {
+  const part = { weight: 1, minReplicas: 0 };
+  const complete = { succeeded: 8, conditions: [{ type: "Complete", status: "True" }] };
+  const record = {
+    west: { ...part, completions: 12, status: ofWest },
+    east: { ...part, completions: 8, status: complete },
+  };
+  const { metadata, ...rest } = job("west,east", status);
+  const annotations = { ...metadata.annotations, "legation.dev/shares": JSON.stringify(record) };
+  return { ...rest, metadata: { ...metadata, annotations } };
+}
+
+function event(reason: string, message: string, lastTimestamp = SINCE): KubeEvent {
   return { metadata: { name: reason }, involvedObject: { kind: "Job" }, reason, message, lastTimestamp };
 }
 
-function shown(facts: Partial<WholeJobFacts> & Pick<WholeJobFacts, "job">): string[] {
-  return wholeJobText(wholeJobStatus({ told: [], ...facts }), session.terminal).split("\n");
+function shownJob(object: Stored<Job>, { told = [], members = host({ west: {}, east: {} }) }: Partial<Seen> = {}) {
+  return shown({ object: { ...object, kind: "Job" }, builtIn: JOBS, type: undefined, told, host: members });
 }
 
-const READY = host({ west: {}, east: {} }).clusters;
-const lost = { type: "Ready", status: "False" as const, reason: "R", message: "it hangs", lastTransitionTime: AT };
-const LOST = host({ west: { status: { conditions: [lost] } } }).clusters;
+interface Seen {
+  readonly told: readonly KubeEvent[];
+  readonly members: ReturnType<typeof host>;
+}
+
+const lost = { type: "Ready", status: "False" as const, reason: "R", message: "it hangs", lastTransitionTime: SINCE };
+const LOST = host({ west: { status: { conditions: [lost] } }, east: {} });
 
 describe("the status of a whole Job", () => {
   test("has the member, and the counters that it reported", () => {
-    expect(shown({ job: job("west", RUNNING), clusters: READY })).toEqual([
-      "Job team/sum: whole Job, in west with its pods",
-      `started ${STARTED}: 12 of 20 succeeded, 1 failed, 5 active (4 ready)`,
+    expect(shownJob(job("west", RUNNING))).toEqual([
+      "Job team/sum: whole: 12 of 20 succeeded, 1 failed, 5 active",
+      "CLUSTER  STATE    SUCCEEDED  FAILED  ACTIVE  READY  SINCE  WHY",
+      "west     Running  12 of 20   1       5 of 6  4      60s",
     ]);
   });
 
   test("of a divided one has each member's share, and its troubles", () => {
-    const part = { weight: 1, minReplicas: 0 };
-    const complete = { succeeded: 8, conditions: [{ type: "Complete", status: "True" }] };
-    const record = {
-      west: { ...part, completions: 12, status: RUNNING },
-      east: { ...part, completions: 8, status: complete },
-    };
-    const { metadata, ...rest } = job("west,east", { ...RUNNING, succeeded: 20 });
-    const annotations = { ...metadata.annotations, "legation.dev/shares": JSON.stringify(record) };
-    const divided = {
-      ...rest,
-      spec: { completions: 20, parallelism: 6, template: {} },
-      metadata: { ...metadata, annotations },
-    };
-    expect(shown({ job: divided, clusters: LOST })).toEqual([
-      "Job team/sum: whole Job, divided over west, east with its pods",
-      `started ${STARTED}: 20 of 20 succeeded, 1 failed, 5 active (4 ready)`,
-      "CLUSTER  SUCCEEDED  FAILED  ACTIVE  READY  STATE",
-      "west     12 of 12   1       5 of 6  4      Running",
-      "east     8 of 8     0       0 of 0  0      Complete",
-      expect.stringMatching(/^trouble: west is not ready: it hangs/),
-      expect.stringMatching(/legation unjoin west --force/),
+    const text = shownJob(divided({ ...RUNNING, succeeded: 20 }), { members: LOST });
+    expect(text).toEqual([
+      "Job team/sum: whole: 20 of 20 succeeded, 1 failed, 5 active",
+      "CLUSTER  STATE         SUCCEEDED  FAILED  ACTIVE  READY  SINCE  WHY",
+      "east     Complete      8 of 8     0       0 of 0  0      -",
+      "west     NotReachable  12 of 12   1       5 of 6  4      60s    it is not ready: it hangs; it was Running",
+      expect.stringMatching(/^trouble: west is not ready: it hangs; the Job may run on there/),
+      expect.stringMatching(/it does not move; .*legation unjoin west --force/),
     ]);
   });
 
   test("has the last reason of each member while none takes it", () => {
-    const told = [event("NotPlaced", "west: old", STARTED), event("NotPlaced", "east: Full; west: cordoned")];
-    expect(shown({ job: job(undefined), told })).toEqual([
-      "Job team/sum: whole Job, in no member yet",
-      "no member has it",
-      `waits: NotPlaced (${AT})`,
+    const told = [event("NotPlaced", "west: old", EARLIER), event("NotPlaced", "east: Full; west: cordoned")];
+    expect(shownJob(job(undefined), { told })).toEqual([
+      "Job team/sum: whole, in no member",
+      "waits: NotPlaced",
       "  east: Full",
       "  west: cordoned",
     ]);
   });
 
-  test("leaves out why it waited once it has started", () => {
-    const told = [event("NotPlaced", "west: cordoned")];
-    expect(shown({ job: job("west", RUNNING), told, clusters: READY }).join()).not.toContain("NotPlaced");
+  test.each<[string, Stored<Job>, KubeEvent[]]>([
+    ["has started", job("west", RUNNING), []],
+    ["has been placed since", job("west"), [event("Placed", "west has the Job")]],
+    ["has ended", job(undefined, { conditions: [{ type: "Failed", status: "True" }] }), []],
+  ])("leaves out why it waited once it %s", (_, one, since) => {
+    const told = [event("NotPlaced", "west: cordoned", EARLIER), ...since];
+    expect(shownJob(one, { told }).join()).not.toContain("NotPlaced");
   });
 
-  test("has the conditions that are True, with their reason", () => {
-    const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "too often" };
-    const conditions = [
-      { type: "Suspended", status: "False", lastTransitionTime: AT },
-      { ...failed, lastTransitionTime: AT },
-    ];
-    expect(shown({ job: job("west", { startTime: STARTED, conditions }) }).slice(2)).toEqual([
-      `Failed since ${AT}: BackoffLimitExceeded: too often`,
+  test("says why a share is not begun while others run", () => {
+    const told = [event("NotPlaced", "west: a quota")];
+    expect(shownJob(divided({ startTime: SINCE }, {}), { told }).slice(-2)).toEqual([
+      "waits: NotPlaced",
+      "  west: a quota",
     ]);
   });
 
-  test.each([
-    ["is lost", LOST, /^trouble: west is not ready: it hangs; the Job may run on there/],
-    ["was removed", [], /^trouble: Cluster west, which had the Job, was removed/],
-  ])("says so when its member %s", (_, clusters, words) => {
-    expect(shown({ job: job("west", RUNNING), clusters })[2]).toMatch(words);
+  test("has its conditions with their reason, and when its member came into its state", () => {
+    const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "too often" };
+    const conditions = [{ ...failed, lastTransitionTime: SINCE }];
+    expect(shownJob(job("west", { startTime: EARLIER, conditions }), { members: LOST }).slice(2)).toEqual([
+      "west     Failed  0 of 20    0       0 of 6  0      60s",
+      "Failed is True (BackoffLimitExceeded): too often",
+    ]);
+  });
+
+  test("says so when its member was removed, and what becomes of it", () => {
+    expect(shownJob(job("west", RUNNING), { members: host({}) }).slice(2)).toEqual([
+      "west     NotReachable  12 of 20   1       5 of 6  4      60s    its Cluster was removed; it was Running",
+      "trouble: Cluster west, which had the Job, was removed: the controller ends the Job as Failed",
+    ]);
   });
 
   test("says when the host refuses the status of the copy", () => {
     const told = [event("StatusRefused", "this cluster refuses the status")];
-    expect(shown({ job: job("west", RUNNING), told, clusters: READY })[2]).toBe(
-      `trouble: StatusRefused: this cluster refuses the status (since ${AT})`,
+    expect(shownJob(job("west", RUNNING), { told }).at(-1)).toBe(
+      `trouble: StatusRefused: this cluster refuses the status (since ${SINCE})`,
     );
   });
 });
@@ -114,6 +126,7 @@ test("status of a Job with the label reads no pods", async () => {
   const cluster = new MemoryCluster("host", "host-1");
   cluster.put(jobs, { apiVersion: "batch/v1", kind: "Job", ...job("west", RUNNING) });
   const workload = { kind: "Job", namespace: "team", name: "sum" } as const;
-  const found = await readWorkload(cluster.client, workload, session.signal);
-  expect(found).toMatchObject({ whole: true, cluster: "west", succeeded: 12, completions: 20 });
+  const found = await readWorkload(cluster.client, workload, recordedSession().signal);
+  const counts = { succeeded: [12, 20], failed: [1], active: [5, 6], ready: [4] };
+  expect(found).toMatchObject({ whole: true, members: [{ cluster: "west", counts }] });
 });

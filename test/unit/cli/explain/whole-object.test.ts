@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { KubeEvent } from "../../../../src/api/kubernetes.ts";
-import { JOBS } from "../../../../src/whole/jobs/type.ts";
 import { host } from "../simulation/host.ts";
 import { IN_STEP, READY, SINCE, shown, type, widget } from "./shown-whole.ts";
 
@@ -55,25 +54,4 @@ describe("the status of a whole object", () => {
       "Widget team/one: whole, taken back from members",
     ]);
   });
-});
-
-test("an object of a built-in type is shown by its record and the last event that tells why no member gets it", () => {
-  const job = {
-    kind: "Job",
-    metadata: {
-      ...{ namespace: "team", name: "sum", uid: "u", resourceVersion: "1" },
-      labels: { "legation.dev/whole": "true" },
-      annotations: { "legation.dev/cluster": "west" },
-    },
-    spec: { completions: 3, template: {} },
-    status: { startTime: SINCE, succeeded: 1, active: 1 },
-  };
-  const told = [{ metadata: { name: "e" }, involvedObject: {}, reason: "NotPlaced", message: "no room" }];
-  expect(shown({ object: job, builtIn: JOBS, type: undefined, told })).toEqual([
-    "Job team/sum: whole: 1 of 3 succeeded, 1 active",
-    "CLUSTER  STATE    GENERATION  HEALTH  SINCE  WHY",
-    "west     Running  -           -       -      1 of 3 succeeded, 1 of 1 active",
-    "waits: NotPlaced",
-    "  no room",
-  ]);
 });

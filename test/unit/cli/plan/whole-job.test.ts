@@ -3,7 +3,7 @@ import { planText } from "../../../../src/cli/plan/text.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
-import { plan, planWith } from "./plan-with.ts";
+import { type PlanParts, plan, planWith } from "./plan-with.ts";
 
 const { terminal } = recordedSession();
 const WHOLE = "legation.dev/whole";
@@ -23,31 +23,27 @@ function job(annotations: Readonly<Record<string, string>> = {}, cpu?: string): 
   };
 }
 
-const NOT_SENT = [
-  "",
-  "not checked:",
-  "  quotas and policies of this cluster for Job team/sum: a whole Job is not sent by dry-run",
-];
+const NOT_ASKED = ["", "not checked:", "  policies and webhooks for Job team/sum: you may not patch widgets"];
 
 describe("the plan of a whole Job", () => {
   test("names its member, and why each other does not get it", async () => {
     const planned = await plan(host(MEMBERS), job({ "legation.dev/cluster-selector": "region=eu" }));
     expect(planned).toMatchObject({
       fits: true,
-      workloads: [{ outcome: "fits", pods: [], whole: { cluster: "west" } }],
+      workloads: [{ outcome: "fits", pods: [], object: { clusters: [{ cluster: "west" }] } }],
     });
     expect(planText(planned, terminal).split("\n")).toEqual([
-      "Job team/sum: runs whole, in west",
+      "Job team/sum: whole, in west",
       "  CLUSTER  WHY NOT",
       expect.stringMatching(/^ {2}east {5}.*cluster-selector/),
-      ...NOT_SENT,
+      ...NOT_ASKED,
     ]);
   });
 
   test("names the member that is better", async () => {
     const planned = await plan(host(MEMBERS), job());
-    expect(planned.workloads[0]?.whole).toMatchObject({
-      cluster: "east",
+    expect(planned.workloads[0]?.object).toMatchObject({
+      clusters: [{ cluster: "east" }],
       others: [{ cluster: "west", reason: "LessPreferred", message: "is as good as east" }],
     });
   });
@@ -60,17 +56,17 @@ describe("the plan of a whole Job", () => {
       fits: true,
       workloads: [
         {
-          whole: {
-            shares: [
-              { cluster: "east", completions: 250, parallelism: 25 },
-              { cluster: "west", completions: 750, parallelism: 75 },
+          object: {
+            clusters: [
+              { cluster: "east", amounts: { completions: 250, parallelism: 25 } },
+              { cluster: "west", amounts: { completions: 750, parallelism: 75 } },
             ],
           },
         },
       ],
     });
     expect(planText(planned, terminal).split("\n").slice(0, 5)).toEqual([
-      "Job team/sum: runs whole, divided over east, west",
+      "Job team/sum: whole, divided over east, west",
       "  CLUSTER  COMPLETIONS  PARALLELISM  WHY NOT MORE",
       "  east     250          25",
       "  west     750          75",
@@ -94,8 +90,8 @@ describe("the plan of a whole Job", () => {
     const planned = await plan(host({ west }), job({}, "4"));
     expect(planned.fits).toBe(true);
     expect(planText(planned, terminal).split("\n").slice(0, 2)).toEqual([
-      "Job team/sum: runs whole, in west",
-      expect.stringMatching(/^ {2}waits there for room: cpu: 4 requested/),
+      "Job team/sum: whole, in west",
+      expect.stringMatching(/^ {2}west: waits there for room: cpu: 4 requested/),
     ]);
   });
 
@@ -118,7 +114,7 @@ describe("the plan of a whole Job", () => {
     expect(planned.workloads[0]?.notes).toEqual([
       "is there already (in west): what runs a Job, and where, never changes",
     ]);
-    expect(planned.workloads[0]?.whole).toBeUndefined();
+    expect(planned.workloads[0]?.object).toBeUndefined();
   });
 
   test("says why one that is there waits for a member, until it has ended", async () => {
@@ -147,6 +143,26 @@ describe("the plan of a whole Job", () => {
     });
   });
 
+  test("is placed as the API server's admission leaves it, or refused by it", async () => {
+    const asked: object[] = [];
+    const answerToObject: PlanParts["answerToObject"] = async ({ plural }, object) => {
+      asked.push({ plural, ...object.metadata });
+      const annotations = { [WHOLE]: "true", "legation.dev/clusters": "west" };
+      const metadata = { ...object.metadata, labels: { [WHOLE]: "true" }, annotations };
+      return {
+        is: "admitted",
+        object: { ...object, metadata: { name: "", ...metadata, uid: "u", resourceVersion: "1" } },
+      };
+    };
+    const planned = await planWith(host(MEMBERS), [job()], { answerToObject });
+    expect(asked).toMatchObject([{ plural: "jobs", namespace: "team", name: "sum" }]);
+    expect(planned).toMatchObject({ notChecked: [], workloads: [{ object: { clusters: [{ cluster: "west" }] } }] });
+    const refused: PlanParts["answerToObject"] = async () => ({ is: "refused", message: "a quota", ofQuota: true });
+    expect(planText(await planWith(host(MEMBERS), [job()], { answerToObject: refused }), terminal)).toBe(
+      "Job team/sum: would be refused: a quota",
+    );
+  });
+
   test("is for one run of a CronJob", async () => {
     const jobTemplate = { metadata: { annotations: { [WHOLE]: "true", "legation.dev/clusters": "west" } } };
     const cronJob = {
@@ -156,6 +172,9 @@ describe("the plan of a whole Job", () => {
       spec: { schedule: "0 0 * * *", jobTemplate: { ...jobTemplate, spec: { template: template() } } },
     };
     const planned = await plan(host(MEMBERS), cronJob);
-    expect(planned.workloads[0]).toMatchObject({ whole: { cluster: "west" }, notes: ["for one run of it"] });
+    expect(planned.workloads[0]).toMatchObject({
+      object: { clusters: [{ cluster: "west" }] },
+      notes: ["for one run of it"],
+    });
   });
 });

@@ -4,7 +4,7 @@ import type { AnyObject } from "../../../../src/api/delegated-type.ts";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ForeignByNode } from "../../../../src/clusters/foreign-usage.ts";
 import { memberRoom, unconnectedRoom } from "../../../../src/controllers/queues/member-rooms.ts";
-import { objectsInMember } from "../../../../src/controllers/queues/whole-work.ts";
+import { objectsInMember } from "../../../../src/controllers/whole/objects/queued-work.ts";
 import { JOBS } from "../../../../src/whole/jobs/type.ts";
 import type { WholeInMember } from "../../../../src/whole/type.ts";
 import { cluster, delegates, member } from "../../../support/builders/member.ts";

@@ -5,7 +5,7 @@ import type { TopologyAssignment, Workload } from "../../../../src/api/kueue-wor
 import type { Verdict } from "../../../../src/controllers/queues/decide-room.ts";
 import { podsOf, workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
 import { judge, type QueuedWorkload } from "../../../../src/controllers/queues/room-round.ts";
-import { workOfObject } from "../../../../src/controllers/queues/whole-work.ts";
+import { workOfObject } from "../../../../src/controllers/whole/objects/queued-work.ts";
 import { completedSpec } from "../../../../src/pods/host-admission.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
 import { JOBS } from "../../../../src/whole/jobs/type.ts";

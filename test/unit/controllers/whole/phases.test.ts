@@ -54,7 +54,7 @@ test.each<[string, readonly { readonly settlesAt?: number }[], number | undefine
 });
 
 describe("a status of the copies", () => {
-  const write = { shown: "active", content: "c", dueAt: NOW };
+  const write = { shown: "active", dueAt: NOW };
   const refused = (content: string) =>
     ({ object, held: { status: { reason: "Refused", until: NOW + 9, content } } }) as const;
 
@@ -69,7 +69,7 @@ describe("a status of the copies", () => {
   });
 
   test("is held while the host refuses it, and another one is not", () => {
-    expect(show(refused("c"), write, NOW)).toEqual({ actions: [], outcome: "StatusHeld", requeueAt: NOW + 9 });
+    expect(show(refused('"active"'), write, NOW)).toEqual({ actions: [], outcome: "StatusHeld", requeueAt: NOW + 9 });
     expect(show(refused("other"), write, NOW).outcome).toBe("Following");
   });
 });

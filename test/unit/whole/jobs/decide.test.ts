@@ -41,9 +41,9 @@ function shownText({ status, shares }: Shown): string {
   return [`${status.succeeded ?? 0} succeeded`, `${status.active ?? 0} active`, ...conditions].join(", ");
 }
 
-function reasonOf({ shares }: Shown, member: string): string {
-  const { status } = shares.find((share) => share.member === member) ?? {};
-  return status?.conditions?.find(({ type }) => type === "Failed")?.reason ?? "";
+function reasonOf({ status: whole, shares }: Shown, member: string): string {
+  const { status = whole } = shares.find((share) => share.member === member) ?? {};
+  return status.conditions?.find(({ type }) => type === "Failed")?.reason ?? "";
 }
 
 function wordsFor(action: JobAction): string {

@@ -60,9 +60,9 @@ test("a whole object has a state for each member, and one of a Job its completio
   const whole = { uid: "1", type: "jobs", kind: "Job", namespace: "shop", name: "sum", isEnding: false };
   const row = wholeWorkload({
     ...whole,
-    members: [{ member: "west", tone: "running", state: "Running", wanted: 4, has: 1 }],
+    members: [{ member: "west", tone: "running", state: "Running", done: [1, 4] }],
   });
-  expect(row).toMatchObject({ isWhole: true, total: 1, waiting: 0, link: "#/workloads/Job/shop/sum" });
+  expect(row).toMatchObject({ isWhole: true, total: 1, waiting: 0, link: "#/objects/jobs/shop/sum" });
   expect(row.places.get("west")).toMatchObject({ text: "1/4", part: 0.25 });
   expect(wholeWorkload({ ...whole, members: [] }).waiting).toBe(1);
 });

@@ -1,9 +1,9 @@
-import type { AnyObject } from "../../api/delegated-type.ts";
-import { OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
-import { recordedMember } from "../../copies/objects.ts";
-import { isHeldBack, podsOfTemplates, type QueuedObjects } from "../../copies/queued-objects.ts";
-import type { WholeInMember, WholeWork } from "../../whole/type.ts";
+import type { AnyObject } from "../../../api/delegated-type.ts";
+import { OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../../api/keys.ts";
+import type { Stored } from "../../../api/kubernetes.ts";
+import { recordedMember } from "../../../copies/objects.ts";
+import { isHeldBack, podsOfTemplates, type QueuedObjects } from "../../../copies/queued-objects.ts";
+import type { WholeInMember, WholeWork } from "../../../whole/type.ts";
 
 /** Overrides of an object are none of its pods. One that was taken back before it began may get another member. */
 export function workOfObject(
