@@ -28,7 +28,7 @@ export function decide(observed: ObservedRelay): Decision<RelayAction> {
   const tells: RelayAction[] =
     service === undefined || problem === undefined ? [] : [{ type: "tell", service, message: problem }];
   const actions = [...(held === undefined ? writes : []), ...tells];
-  const outcome = held === undefined ? (actions.length > 0 ? "written" : "unchanged") : "held";
+  const outcome = held === undefined ? (writes.length > 0 ? "written" : "unchanged") : "held";
   return { outcome, actions, ...(held === undefined ? {} : { requeueAt: held }) };
 }
 
