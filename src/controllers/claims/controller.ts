@@ -26,7 +26,7 @@ import { REFUSED_FOR_MS } from "../copying/writer.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { type Action, claimCreationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
+import { type Action, claimCreationIn, type Observed, uncertainCreationIn } from "./model.ts";
 
 export interface ClaimOptions extends PodCopierOptions {
   readonly restoredHost: Pick<RestoredHost, "keeps" | "confirm">;
@@ -35,10 +35,6 @@ export interface ClaimOptions extends PodCopierOptions {
 const KIND = "PersistentVolumeClaim";
 // An operator of the member may carry labels of a whole object's copy over to its own claims, which hold data.
 const NOT_DERIVED = { labelSelector: `!${WHOLE_KEY}` };
-// An operator allows expansion of a class, or raises a quota, by hand.
-const SIZE_REFUSED_FOR_MS = 600_000;
-// A client of the member deleted the claim, or removed its labels, by hand.
-const LOST_FOR_MS = 600_000;
 const UNREADABLE =
   "persistentvolumeclaims cannot be read on the host; if this lasts, run `legation install` again, since the access that an " +
   "earlier version was given does not include them";
@@ -93,16 +89,8 @@ export class ClaimController implements PodCopier {
       hostId: identity.id,
       restoredHost: options.restoredHost,
       guard: this.#guard,
-      onRefusal: (key, uid, member, message) => {
-        const wanted = this.#wanted.get(key);
-        if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
-        this.#refuse(key, claimCreationIn(member), message, { content: uid, holdMs: REFUSED_FOR_MS });
-      },
+      onRefused: (...write) => this.#onRefused(...write),
       onUncertain: (...create) => this.#onUncertain(...create),
-      onLost: (key, uid, member, message) =>
-        this.#refuse(key, claimCreationIn(member), message, { content: uid, holdMs: LOST_FOR_MS }),
-      onRefusedSize: (key, uid, size, message) =>
-        this.#refuse(key, SIZE, message, { content: sizeContent(uid, size), holdMs: SIZE_REFUSED_FOR_MS }),
       onReconsidered: (key) => this.#wake(key),
       clock,
     });
@@ -257,7 +245,10 @@ export class ClaimController implements PodCopier {
     for (const member of this.#options.registry.members()) this.onConnection(member);
   }
 
-  #refuse(key: ObjectKey, write: string, message: string, hold: Hold): void {
+  #onRefused(key: ObjectKey, write: string, message: string, hold: Hold): void {
+    const wanted = this.#wanted.get(key);
+    const isOfWanted = wanted !== undefined && write === claimCreationIn(wanted.member) && hold.content === wanted.uid;
+    if (isOfWanted) this.#wanted.delete(key);
     this.#guard.refuse(key, write, { message }, hold);
     this.#onClaim(key);
   }

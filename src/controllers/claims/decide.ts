@@ -12,18 +12,11 @@ import {
 } from "../../copies/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { heldUntil, heldWrite } from "../../runtime/held-writes.ts";
-import { lookAgain } from "../../runtime/requeue.ts";
+import { type Decision, lookAgain } from "../../runtime/requeue.ts";
 import { type Action, CLAIM_MARKS, claimCreationIn, type Observed, SIZE, sizeContent } from "./model.ts";
 
-export interface ClaimDecision {
-  readonly actions: readonly Action[];
-  readonly outcome: string;
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
-
 /** Keeps one claim in one member for each claim of the host. */
-export function decide(observed: Observed, now: number): ClaimDecision {
+export function decide(observed: Observed, now: number): Decision<Action> {
   const { claim, heldWrites = {} } = observed;
   const reconsidered = Object.entries(heldWrites)
     // A size is asked for again without it: no pod waits for that.
@@ -52,7 +45,7 @@ function decideHome(
   claim: NonNullable<Observed["claim"]>,
   { host, copies, home, usable, classes, heldWrites }: Observed,
   now: number,
-): Pick<ClaimDecision, "actions" | "outcome"> {
+): Pick<Decision<Action>, "actions" | "outcome"> {
   const { uid, resourceVersion } = claim.metadata;
   if (home === undefined || claimProblem(claim) !== undefined) return { actions: [], outcome: "Idle" };
   const there = copies.find(({ member }) => member === home)?.claim;

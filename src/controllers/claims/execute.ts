@@ -19,9 +19,9 @@ import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
-import type { WriteGuard } from "../../runtime/write-guard.ts";
+import type { Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { neededClaim } from "../../scheduling/claim-needs.ts";
-import { detailOf, inMember, makeCopy, outlast, type WriteResult } from "../copying/writer.ts";
+import { detailOf, inMember, makeCopy, outlast, REFUSED_FOR_MS, type WriteResult } from "../copying/writer.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import {
   type Action,
@@ -40,13 +40,10 @@ export interface ExecutorOptions {
   readonly registry: Pick<Registry, "member" | "members">;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly hostId: string;
-  readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
+  /** Holds a write that the member refuses, or that would replace a claim that was lost there. */
+  readonly onRefused: (key: ObjectKey, write: string, message: string, hold: Hold) => void;
   /** The create is uncertain, and the member goes on failing. */
   readonly onUncertain: (key: ObjectKey, uid: string, member: string, message: string) => void;
-  /** A live read found the claim that the member had gone, or without its labels. */
-  readonly onLost: (key: ObjectKey, uid: string, member: string, message: string) => void;
-  /** The member refuses to grow its claim of this uid to the size. */
-  readonly onRefusedSize: (key: ObjectKey, uid: string, size: string, message: string) => void;
   readonly onReconsidered: (key: ObjectKey) => void;
   readonly guard: WriteGuard<ObjectKey>;
   readonly clock: Pick<Clock, "now">;
@@ -57,6 +54,10 @@ type Result = Promise<Expectation<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 const UNDONE_FOR_MS = 10 * 60_000;
+// An operator allows expansion of a class, or raises a quota, by hand.
+const SIZE_REFUSED_FOR_MS = 10 * 60_000;
+// A client of the member deleted the claim, or removed its labels, by hand.
+const LOST_FOR_MS = 10 * 60_000;
 
 /** Carries out the claim controller's writes, in members and on the host. */
 export class Executor {
@@ -151,7 +152,7 @@ export class Executor {
     this.#resolve(key, uid, member.name, there !== undefined);
     if (there !== undefined) return shows(member, there);
     log.info(message);
-    this.#options.onRefusal(key, uid, member.name, message);
+    this.#options.onRefused(key, write.write, message, { content: uid, holdMs: REFUSED_FOR_MS });
     return () => true;
   }
 
@@ -193,8 +194,9 @@ export class Executor {
     const ref = refOf(key);
     const there = await findByList(member.client, persistentVolumeClaims, ref, signal);
     const { hostId } = this.#options;
+    const hold = { content: claim.metadata.uid, holdMs: LOST_FOR_MS };
     const onLost = (words: string): void =>
-      this.#options.onLost(key, claim.metadata.uid, member.name, `${neededClaim(claim)} ${words}`);
+      this.#options.onRefused(key, claimCreationIn(member.name), `${neededClaim(claim)} ${words}`, hold);
     if (there === undefined) {
       onLost("was deleted there, and its data with it; delete it on the host, too, and make it anew");
       return () => true;
@@ -239,10 +241,11 @@ export class Executor {
       await member.client.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
       this.#guard.done(key, SIZE);
     } catch (error) {
-      const wasRefused = this.#guard.get(key, SIZE)?.content === sizeContent(uid, size);
+      const content = sizeContent(uid, size);
+      const wasRefused = this.#guard.get(key, SIZE)?.content === content;
       if (isRefusal(error) && (wasRefused || this.#guard.failed(key, SIZE, error) !== "transient")) {
         log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
-        this.#options.onRefusedSize(key, uid, size, error.detail);
+        this.#options.onRefused(key, SIZE, error.detail, { content, holdMs: SIZE_REFUSED_FOR_MS });
         return undefined;
       }
       if (!isKubeError(error, "NotFound")) throw error;

@@ -21,7 +21,7 @@ import { type HostAddress, STATUS_MANAGER, wantedStatus } from "./decide-status.
 export interface ClusterProfileOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Pick<Registry, "cluster" | "clusters">;
-  readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
+  readonly recorder: Pick<EventRecorder, "record">;
   readonly events: Events<ControllerEvents>;
   readonly hostAddress: () => HostAddress;
 }
@@ -116,7 +116,7 @@ export class ClusterProfileController {
   }
 
   #observe(key: ObjectKey): Observed | undefined {
-    const { registry, recorder, hostAddress } = this.#options;
+    const { registry, hostAddress } = this.#options;
     // Without the API there is nothing to write, and an empty store proves nothing.
     if (this.#profiles.state !== "watching" || !this.#namespaces.store.synced) return undefined;
     const { namespace = "", name } = objectRef(key);
@@ -131,8 +131,7 @@ export class ClusterProfileController {
       const until = this.#guard.heldUntil(key, write, contentOf(status));
       return until === undefined ? [] : [[write, until]];
     });
-    const told = recorder.isRecorded(takenKey(key));
-    return { namespace, name, cluster, status, profile, heldUntil: Object.fromEntries(heldUntil), told };
+    return { namespace, name, cluster, status, profile, heldUntil: Object.fromEntries(heldUntil) };
   }
 
   async #execute(action: Action, context: Context): Result {
@@ -142,7 +141,7 @@ export class ClusterProfileController {
       recorder.record(referenceTo(clusters, cluster), {
         reason: "ProfileConflict",
         message,
-        dedupe: takenKey(context.key),
+        dedupe: `ProfileConflict ${context.key}`,
       });
       return undefined;
     }
@@ -196,8 +195,4 @@ export class ClusterProfileController {
 
 function contentOf(status: object | undefined): string {
   return JSON.stringify(status ?? {});
-}
-
-function takenKey(key: ObjectKey): string {
-  return `ProfileConflict ${key}`;
 }

@@ -13,8 +13,6 @@ export interface Observed {
   readonly profile: Stored<ClusterProfile> | undefined;
   /** Times until which refused or undone writes are held; epoch ms. */
   readonly heldUntil: Partial<Record<Action["type"], number>>;
-  /** The operator has been told that another manager has the name. */
-  readonly told: boolean;
 }
 
 export type Action =
@@ -35,7 +33,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Dec
   if (profile === undefined) {
     return due([{ type: "create", profile: newProfile(observed, cluster) }], "Created", observed, now);
   }
-  if (!isOwnProfile(profile)) return { actions: observed.told ? [] : [taken(profile, cluster)], outcome: "Foreign" };
+  if (!isOwnProfile(profile)) return { actions: [taken(profile, cluster)], outcome: "Foreign" };
   // A profile that is being deleted is created anew once it is gone.
   if (profile.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Deleting" };
   const actions: Action[] = [];

@@ -35,7 +35,7 @@ import { recordedPorts, relayedPorts, relaysByMember, replicasOf, slicesOf } fro
 
 export interface RelayControllerOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
+  readonly recorder: Pick<EventRecorder, "record">;
   readonly proxies: Pick<ReadStore<Pod>, "countByIndex">;
   readonly events: Events<ControllerEvents>;
 }
@@ -188,7 +188,6 @@ export class RelayController {
         service === undefined ? [] : this.#isInstalled ? slicesOf(service, recorded, replicas, inMembers) : slices,
       slices,
       problem,
-      told: problem !== undefined && this.#options.recorder.isRecorded(toldKey(key, problem)),
       heldUntil: this.#guard.heldUntil(key, WRITE),
     };
   }
@@ -221,7 +220,11 @@ export class RelayController {
     const { host, recorder } = this.#options;
     if (action.type === "tell") {
       const { service, message } = action;
-      recorder.record(referenceTo(services, service), { reason: "NotRelayed", message, dedupe: toldKey(key, message) });
+      recorder.record(referenceTo(services, service), {
+        reason: "NotRelayed",
+        message,
+        dedupe: `NotRelayed ${key} ${message}`,
+      });
       return Promise.resolve(undefined);
     }
     const { slice } = action;
@@ -247,8 +250,4 @@ export class RelayController {
 function serviceKeyOf(slice: Stored<EndpointSlice>): ObjectKey {
   const { namespace = "" } = slice.metadata;
   return objectKey({ namespace, name: serviceOfSlice(slice) });
-}
-
-function toldKey(key: ObjectKey, problem: string): string {
-  return `NotRelayed ${key} ${problem}`;
 }

@@ -11,7 +11,6 @@ export interface ObservedRelay {
   readonly slices: readonly Stored<EndpointSlice>[];
   /** Why connections reach no pod, for the Service's author. */
   readonly problem: string | undefined;
-  readonly told: boolean;
   /** When slices may be written again after a refusal; epoch ms. */
   readonly heldUntil: number | undefined;
 }
@@ -23,13 +22,13 @@ export type RelayAction =
 
 /** Brings the slices of a relayed Service up to date, and tells its author why it leads nowhere. */
 export function decide(observed: ObservedRelay): Decision<RelayAction> {
-  const { service, problem, told } = observed;
+  const { service, problem } = observed;
   const writes = writesOf(observed);
   const held = writes.length === 0 ? undefined : observed.heldUntil;
   const tells: RelayAction[] =
-    service === undefined || problem === undefined || told ? [] : [{ type: "tell", service, message: problem }];
+    service === undefined || problem === undefined ? [] : [{ type: "tell", service, message: problem }];
   const actions = [...(held === undefined ? writes : []), ...tells];
-  const outcome = held === undefined ? (actions.length > 0 ? "written" : "unchanged") : "held";
+  const outcome = held === undefined ? (writes.length > 0 ? "written" : "unchanged") : "held";
   return { outcome, actions, ...(held === undefined ? {} : { requeueAt: held }) };
 }
 

@@ -1,5 +1,4 @@
 import {
-  type AgentStatus,
   type ClusterCondition,
   type ClusterStatus,
   NETWORK_CONDITION,
@@ -121,18 +120,8 @@ function connectionOf({ cluster, facts }: Observed): {
     const wanted = { connection: "Direct" as const };
     return { wanted, body: cluster?.status?.agent === undefined ? wanted : { ...wanted, agent: null } };
   }
-  const wanted = { connection: "Agent" as const, ...defined({ agent: facts.agent && agentStatus(facts.agent) }) };
+  const wanted = { connection: "Agent" as const, ...defined({ agent: facts.agent }) };
   return { wanted, body: wanted };
-}
-
-function agentStatus({
-  version,
-  since,
-  certificateExpires,
-  homeAddress,
-}: NonNullable<Observed["facts"]["agent"]>): AgentStatus {
-  const expires = certificateExpires === undefined ? undefined : timestamp(certificateExpires);
-  return { version, connectedSince: timestamp(since), ...defined({ certificateExpires: expires, homeAddress }) };
 }
 
 /** Returns the conditions that a Cluster has only while they are False, each with its message if it is. */

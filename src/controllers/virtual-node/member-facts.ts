@@ -1,7 +1,7 @@
-import { JOINED_TWICE } from "../../api/cluster-status.ts";
+import { type AgentStatus, JOINED_TWICE } from "../../api/cluster-status.ts";
 import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
-import type { Pod } from "../../api/kubernetes.ts";
+import { type Pod, timestamp } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -43,18 +43,13 @@ export function memberFacts(
   const { unfinished, running } = unfinishedOn(sources.proxies, virtualNodeName(name));
   const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
   const waiting = isLeaving ? sources.waitingIn(name) : 0;
-  const { version: agentVersion, since, certificateExpires, homeAddress } = sources.agent?.(name) ?? {};
-  const agent =
-    agentVersion === undefined || since === undefined
-      ? {}
-      : { agent: { version: agentVersion, since, ...defined({ certificateExpires, homeAddress }) } };
+  const agent = agentStatus(sources.agent?.(name));
   if (member === undefined) {
     const isRefused = registry.joinedAs(name) !== undefined;
     return {
       reachable: false,
       message: registry.problem(name) ?? "it is not connected",
-      ...agent,
-      ...(isRefused ? { notMember: JOINED_TWICE } : defined({ spared: trouble })),
+      ...(isRefused ? { notMember: JOINED_TWICE, ...defined({ agent }) } : defined({ agent, spared: trouble })),
       nodesRead: false,
       nodes: 0,
       capacity: {},
@@ -78,10 +73,10 @@ export function memberFacts(
   return {
     reachable,
     answers: isHeard(member),
-    ...agent,
     nodesRead: member.nodesRead,
     ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
     ...defined({
+      agent,
       slow,
       message,
       spared,
@@ -103,6 +98,14 @@ export function memberFacts(
     networkProblem: sources.networkProblem(name),
     held: sources.kept.countIn(name),
   };
+}
+
+/** Returns undefined for an agent that has not told of itself yet. */
+function agentStatus(agent: Agent | undefined): AgentStatus | undefined {
+  if (agent?.version === undefined) return undefined;
+  const { version, since, certificateExpires: expires, homeAddress } = agent;
+  const certificateExpires = expires === undefined ? undefined : timestamp(expires);
+  return { version, connectedSince: timestamp(since), ...defined({ certificateExpires, homeAddress }) };
 }
 
 /** Returns why the loss of members is taken for a failure of the host's network. Undefined if it is not. */

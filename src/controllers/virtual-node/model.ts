@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import type { DevicesStatus, JOINED_TWICE } from "../../api/cluster-status.ts";
+import type { AgentStatus, DevicesStatus, JOINED_TWICE } from "../../api/cluster-status.ts";
 import type { KubeNode, NodeStatus, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
@@ -18,12 +18,7 @@ export interface NodeFacts {
   readonly version?: string;
   readonly server?: string;
   /** The connected agent. Absent: none, or it has not told of itself yet. */
-  readonly agent?: {
-    readonly version: string;
-    readonly since: number;
-    readonly certificateExpires?: number;
-    readonly homeAddress?: string;
-  };
+  readonly agent?: AgentStatus;
   /** The member's nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;

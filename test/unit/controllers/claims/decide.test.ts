@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
-import { type ClaimDecision, decide as decideAt } from "../../../../src/controllers/claims/decide.ts";
+import { decide as decideAt } from "../../../../src/controllers/claims/decide.ts";
 import {
   CLAIM_MARKS,
   claimCreationIn,
@@ -25,7 +25,7 @@ function observed(parts: Partial<Observed> = {}): Observed {
   };
 }
 
-function decide(view: Observed): ClaimDecision {
+function decide(view: Observed): ReturnType<typeof decideAt> {
   return decideAt(view, NOW_MS);
 }
 

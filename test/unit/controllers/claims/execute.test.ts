@@ -42,7 +42,7 @@ function executing({ has, confirms = true }: Host = {}) {
     host: clientOf("host"),
     registry: registryOf([west]),
     hostId: HOST.id,
-    onLost: (_key, _uid, _member, message) => lost.push(message),
+    onRefused: (_key, _write, message) => lost.push(message),
     guard: new WriteGuard({ clock: { now: () => 0 } }),
     restoredHost: new RestoredHost({ election: { leaderless: [], confirm: async () => confirms }, log }),
     clock: { now: () => 0 },

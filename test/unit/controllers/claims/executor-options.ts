@@ -11,10 +11,8 @@ export const NOTHING_ELSE: Omit<ExecutorOptions, "registry" | "guard" | "clock">
   hostId: HOST.id,
   memberNamespaces: namespacesThere,
   restoredHost: { confirm: async () => {} },
-  onRefusal: () => {},
+  onRefused: () => {},
   onUncertain: () => {},
-  onLost: () => {},
-  onRefusedSize: () => {},
   onReconsidered: () => {},
 };
 

@@ -30,11 +30,6 @@ async function executing(created: Answer, { inherited = false } = {}) {
   const west: { created: Answer; listed?: Answer; has: Stored<PersistentVolumeClaim>[] } = { created, has: [] };
   const told: string[] = [];
   const noted: unknown[] = [];
-  const tell =
-    (what: string) =>
-    (_key: string, _uid: string, member: string, message: string): void => {
-      told.push(`${what} ${member}: ${message}`);
-    };
   const fail = ([code, words, namespace]: Answer, verb: string): never => {
     const target = namespace === undefined ? { resource: "claims" } : { resource: "namespaces", objectName: namespace };
     throw kubeError(code, words, { cluster: "west", verb, ...target });
@@ -52,8 +47,8 @@ async function executing(created: Answer, { inherited = false } = {}) {
     registry: { members: () => [], member: memberOf },
     memberNamespaces: namespacesThere,
     hostId: HOST.id,
-    onRefusal: tell("refused by"),
-    onUncertain: tell("uncertain in"),
+    onRefused: (_key, write, message) => told.push(`refused ${write}: ${message}`),
+    onUncertain: (_key, _uid, member, message) => told.push(`uncertain in ${member}: ${message}`),
     guard: new WriteGuard({ clock: { now: () => clock.now } }),
     clock: { now: () => clock.now },
   });
@@ -90,7 +85,7 @@ test.each<[Answer, string]>([
     await expect(execute()).rejects.toThrow(answer[1]);
     clock.now = 10_000;
     await execute();
-    expect(told).toEqual([`refused by west: ${what} ${words}`]);
+    expect(told).toEqual([`refused creation in west: ${what} ${words}`]);
     expect(noted).toHaveLength(2);
   },
 );
@@ -122,7 +117,7 @@ describe("a claim that an earlier request may have created", () => {
     // By now the earlier request has ended, and the claim does not exist.
     delete west.listed;
     await execute();
-    expect(told).toEqual([`refused by west: ${what} ${later[1]}`]);
+    expect(told).toEqual([`refused creation in west: ${what} ${later[1]}`]);
   });
 
   test.each([[WEBHOOK], [BUSY], [QUOTA]])(
@@ -136,7 +131,7 @@ describe("a claim that an earlier request may have created", () => {
       expect(new Set(told.splice(0))).toEqual(new Set([`uncertain in west: ${what} ${answer[1]}`]));
       clock.now = 60_000;
       await execute();
-      expect(told).toEqual([`refused by west: ${what} ${answer[1]}`]);
+      expect(told).toEqual([`refused creation in west: ${what} ${answer[1]}`]);
     },
   );
 
@@ -199,7 +194,7 @@ describe("a claim that an earlier request may have created", () => {
     expect(shown?.(shownInWest(claim()))).toBe(true);
     clock.now = 60_000;
     await execute();
-    expect(told).toEqual([`uncertain in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);
+    expect(told).toEqual([`uncertain in west: ${what} ${QUOTA[1]}`, `refused creation in west: ${what} ${QUOTA[1]}`]);
   });
 
   test("is refused by a certain failure as any other after that", async () => {
@@ -213,7 +208,7 @@ describe("a claim that an earlier request may have created", () => {
     await expect(execute()).rejects.toThrow(WEBHOOK[1]);
     clock.now = 100_000;
     await execute();
-    expect(told.at(-1)).toBe(`refused by west: ${what} ${WEBHOOK[1]}`);
+    expect(told.at(-1)).toBe(`refused creation in west: ${what} ${WEBHOOK[1]}`);
   });
 
   test.each<[string, Parts]>([
@@ -225,7 +220,7 @@ describe("a claim that an earlier request may have created", () => {
     west.created = QUOTA;
     await give(asked);
     await execute(asked);
-    expect(told).toEqual([`refused by ${asked.member ?? "west"}: ${what} ${QUOTA[1]}`]);
+    expect(told).toEqual([`refused creation in ${asked.member ?? "west"}: ${what} ${QUOTA[1]}`]);
   });
 
   test("leaves no doubt once it was seen there", async () => {
@@ -237,6 +232,6 @@ describe("a claim that an earlier request may have created", () => {
     west.has = [];
     west.created = QUOTA;
     await execute();
-    expect(told).toEqual([`refused by west: ${what} ${QUOTA[1]}`]);
+    expect(told).toEqual([`refused creation in west: ${what} ${QUOTA[1]}`]);
   });
 });

@@ -14,7 +14,6 @@ function observed(parts: Partial<Observed> = {}): Observed {
     status: found && wantedStatus(found, HOST_ADDRESS),
     profile: undefined,
     heldUntil: {},
-    told: false,
     ...parts,
   };
 }
@@ -188,13 +187,12 @@ describe("the ClusterProfile of a Cluster", () => {
 describe("a ClusterProfile of another manager", () => {
   const foreign = profile({ spec: { clusterManager: { name: "fleet" } }, metadata: { labels: {} } });
 
-  test("is never changed, and the operator is told once", () => {
+  test("is never changed, and the operator is told", () => {
     const { actions } = decide(observed({ profile: foreign }), NOW);
     expect(types(actions)).toEqual(["tell"]);
     expect(actions[0]).toMatchObject({
       message: expect.stringMatching(/^ClusterProfile legation-system\/west .*spec\.clusterManager\.name is "fleet"/),
     });
-    expect(decide(observed({ profile: foreign, told: true }), NOW).actions).toEqual([]);
   });
 
   test("stays when there is no such Cluster", () => {

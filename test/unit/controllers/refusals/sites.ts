@@ -108,13 +108,13 @@ export const aChangedCopy: Site = async (error) => {
 /** A claim that is to grow. */
 export const aLargerClaim: Site = async (error) => {
   let refused = false;
-  const onRefusedSize = (): void => {
+  const onRefused = (): void => {
     refused = true;
   };
   const executor = new ClaimExecutor({
     ...NOTHING_ELSE,
     registry: registryOf([memberFailing(error)]),
-    onRefusedSize,
+    onRefused,
     guard: new WriteGuard({ clock }),
     clock,
   });

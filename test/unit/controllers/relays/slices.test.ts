@@ -112,7 +112,6 @@ function observed(changed: Partial<ObservedRelay> = {}): ObservedRelay {
     wanted,
     slices: wanted.map(stored),
     problem: undefined,
-    told: false,
     heldUntil: undefined,
     ...changed,
   };
@@ -133,7 +132,6 @@ test.each<[string, Partial<ObservedRelay>, readonly string[]]>([
   ],
   ["holds a refused write", { slices: [], heldUntil: 5 }, []],
   ["tells the author why the Service leads nowhere", { problem: "no Service" }, ["tell"]],
-  ["tells it once", { problem: "no Service", told: true }, []],
 ])("%s", (_, changed, types) => {
   expect(decide(observed(changed)).actions.map(({ type }) => type)).toEqual(types);
 });

@@ -77,13 +77,17 @@ describe("a member that is lost", () => {
 
 describe("a Cluster without a connection", () => {
   test("says why, and has the agent that is connected all the same", () => {
-    const agent = { version: "0.2.0", since: 7, certificateExpires: 8 };
+    const agent = { version: "0.2.0", since: 7_000, certificateExpires: 8_000 };
     const found = sources([], { problem: () => "Secret member-west is missing" }, { agent: () => agent });
     expect(memberFacts("west", "trouble", found)).toMatchObject({
       reachable: false,
       message: "Secret member-west is missing",
       spared: "trouble",
-      agent,
+      agent: {
+        version: "0.2.0",
+        connectedSince: "1970-01-01T00:00:07Z",
+        certificateExpires: "1970-01-01T00:00:08Z",
+      },
     });
     expect(
       memberFacts("west", undefined, sources([], {}, { agent: () => ({ since: 7, certificateExpires: 8 }) })),
