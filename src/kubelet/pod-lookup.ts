@@ -27,7 +27,10 @@ export type Lookup =
   | { readonly member: Member; readonly proxyUid: string; readonly problem?: never }
   | { readonly problem: "notFound" | "notRunning" | "unavailable"; readonly message: string };
 
-/** Finds the delegate of a proxy on the node of `cluster`: the pod whose uid it records, never another of that name. */
+/**
+ * Finds the delegate of a proxy on the node of `cluster`: the pod whose uid it records, never another of that name. Port-forward names no
+ * container, and finds no pod that has ended: its sandbox may still take connections, which nothing answers.
+ */
 export async function lookUpPod(
   source: PodSource,
   cluster: string,
@@ -39,6 +42,8 @@ export async function lookUpPod(
   const proxy = source.proxies.get(key);
   if (proxy === undefined || proxy.spec?.nodeName !== virtualNodeName(cluster)) return missing;
   if (uid !== undefined && uid !== proxy.metadata.uid) return missing;
+  const notRunning = { problem: "notRunning", message: whyNotRunning(proxy, container) } as const;
+  if (container === undefined && isTerminal(proxy)) return notRunning;
   const member = source.registry.member(cluster);
   if (member === undefined) return unavailable(cluster, source.registry.problem(cluster) ?? "it is not connected");
   // A single failed probe proves little, so the member is asked anyway, like a node that is not Ready.
@@ -57,7 +62,7 @@ export async function lookUpPod(
     if (!isKubeError(error)) throw error;
     return unavailable(cluster, error.detail);
   }
-  return isTerminal(proxy) ? missing : { problem: "notRunning", message: whyNotRunning(proxy, container) };
+  return isTerminal(proxy) ? missing : notRunning;
 }
 
 /** Returns the message of validateContainerLogStatus (pkg/kubelet/kubelet_pods.go). */

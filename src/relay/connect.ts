@@ -12,10 +12,18 @@ import type { RelayPod } from "./endpoints.ts";
 /** A connection to a pod, or why there is none. */
 export type Connected =
   | { readonly stream: Duplex }
-  | { readonly stream?: never; readonly reason: RelayFailure; readonly message: string };
+  | {
+      readonly stream?: never;
+      readonly reason: RelayFailure;
+      readonly message: string;
+      /** The pod has ended, or is no more. Undefined: nothing says so. */
+      readonly isGone?: boolean;
+    };
 
 // A kubelet answers within a second; the rest is patience for an overloaded node.
 const ANSWER_MS = 20_000;
+// Of an API server without the pod, and of a virtual node whose pod has ended or has left the member.
+const GONE: readonly number[] = [400, 404];
 // Kubelets' words are shorter, and a hostile one may send any.
 const LONGEST_TEXT = 1_024;
 
@@ -36,6 +44,7 @@ export async function connectTo(
     return {
       reason: "Unreachable",
       message: statusMessage(text) ?? `status ${status}: ${cutAt(text, LONGEST_TEXT)}`,
+      isGone: GONE.includes(status),
     };
   } catch (error) {
     if (!isKubeError(error)) throw error;

@@ -65,8 +65,8 @@ export class RelayServer {
   }
 
   /**
-   * Cuts connections to these pods that are not answered, once no other can be opened: a container runtime that connects while it takes
-   * a pod's network away learns only from TCP's timeout, after two minutes, that nobody is there.
+   * Cuts connections to these pods that are not answered, if the pod is gone: a container runtime that connects while it takes a pod's
+   * network away learns only from TCP's timeout, after two minutes, that nobody is there.
    */
   recheck(uids: readonly string[]): void {
     for (const [carried, pod] of this.#unanswered) {
@@ -161,9 +161,11 @@ export class RelayServer {
   /** Never rejects. */
   async #recheck(carried: Carried, pod: RelayPod): Promise<void> {
     if (!this.#unanswered.has(carried)) return;
-    const connected = await this.#options.connect(pod, "", new AbortController().signal).catch(() => undefined);
+    const abort = new AbortController();
+    void carried.closed.then(() => abort.abort());
+    const connected = await this.#options.connect(pod, "", abort.signal).catch(() => undefined);
     connected?.stream?.destroy();
-    const isGone = connected !== undefined && connected.stream === undefined;
+    const isGone = connected?.stream === undefined && connected?.isGone === true;
     if (isGone && this.#unanswered.has(carried)) carried.cut();
   }
 

@@ -18,8 +18,8 @@ type Bytes = Pick<AgentTraffic, "receivedBytes" | "sentBytes" | "homeReceivedByt
 // An agent is back within this time after its hub: 10 s between two attempts, or the rest of a silence of 30 s since the earlier
 // leader held the lease for 15 s of it.
 const RETURN_MS = 20_000;
-// A read tries three times within its deadline of 5 s, a probe's, and then tells why there is no agent.
-const ARRIVAL_MS = 1_400;
+/** Longest wait for an agent; ms. A read tries three times within its deadline of 5 s, a probe's, and then tells why there is none. */
+export const ARRIVAL_MS = 1_400;
 // An agent that is replaced has two for a moment.
 const MOST_SESSIONS = 4;
 /** Most control connections and certificates of a Cluster's agents in a minute: working ones back off. */

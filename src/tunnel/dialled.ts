@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Dial } from "../kube/client.ts";
+import { WayPending } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { LASTING_SOCKET } from "../runtime/https-listener.ts";
 import { joinSockets } from "../runtime/joined-sockets.ts";
@@ -46,7 +47,9 @@ export async function joinDialled(
     joinSockets(socket, server, clock);
   } catch (error) {
     if (socket.destroyed) return;
-    refuse(socket, statusAnswer("ServiceUnavailable", error instanceof Error ? error.message : String(error)), clock);
+    const answer = statusAnswer("ServiceUnavailable", error instanceof Error ? error.message : String(error));
+    const pending = error instanceof WayPending ? { "retry-after": "1" } : {};
+    refuse(socket, { ...answer, headers: { ...answer.headers, ...pending } }, clock);
   } finally {
     socket.off("close", onClose);
   }

@@ -1,8 +1,8 @@
 import { Socket } from "node:net";
 import type { ClusterClient, Dial, PathUpgrades } from "../kube/client.ts";
 import type { RequestIdentity } from "../kube/credentials.ts";
+import { WayPending } from "../kube/errors.ts";
 import { createClusterClient } from "../kube/http-client.ts";
-import { DIAL_MS } from "./dialled.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
 
 /** Connections of `legation access`, and of controllers of other shards, to members with agents, through the hub. */
@@ -18,6 +18,9 @@ export const CONTROLLER_NAME = "legation:controller";
 
 /** Name in the hub's certificate that its clients verify, whatever the address. */
 export const RELAY_SERVER_NAME = "legation-hub.legation-system.svc";
+
+// Less than the 5 s that a client waits for a connection, which would end without a reason.
+const DIAL_MS = 4_500;
 
 /** The hub, as a client reaches it now. */
 export interface HubAccess {
@@ -74,13 +77,18 @@ export class HubDialer {
   }
 }
 
-/** Returns how a member's API server is reached through the hub. `hub` presents the relay's certificate. */
+/**
+ * Returns how a member's API server is reached through the hub. `hub` presents the relay's certificate. The dial rejects with
+ * `WayPending` while the hub expects the member's agent.
+ */
 export function relayDial(hub: PathUpgrades, cluster: string): Dial {
   return async (signal) => {
     const request = { ...upgradeTo(RELAY_PROTOCOL, DIAL_MS), signal };
     const answer = await hub.upgradePath(`${RELAY_PATH}${cluster}`, request);
     if (answer.socket instanceof Socket) return answer.socket;
     answer.socket?.destroy();
-    throw new Error(answer.socket === undefined ? messageOf(answer.text) : "the hub's connection is no socket");
+    if (answer.socket !== undefined) throw new Error("the hub's connection is no socket");
+    const message = messageOf(answer.text);
+    throw answer.headers["retry-after"] === undefined ? new Error(message) : new WayPending(message);
   };
 }

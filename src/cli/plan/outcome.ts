@@ -17,7 +17,8 @@ export interface Plan {
 
 export interface WorkloadPlan {
   readonly kind: string;
-  readonly namespace: string;
+  /** Absent for objects without one. */
+  readonly namespace?: string;
   readonly name: string;
   readonly outcome: PlanOutcome;
   /** Why it is refused, or not delegated. */
@@ -37,8 +38,14 @@ export type PlanOutcome =
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 
-export function emptyPlan({ kind, namespace, name }: Pick<WorkloadPlan, "kind" | "namespace" | "name">): WorkloadPlan {
-  return { kind, namespace, name, outcome: "fits", warnings: [], notes: [], pods: [], clusters: [] };
+/** Returns a plan of an object without pods. An empty namespace stands for none. */
+export function emptyPlan({
+  kind,
+  namespace,
+  name,
+}: Required<Pick<WorkloadPlan, "kind" | "namespace" | "name">>): WorkloadPlan {
+  const named = { kind, ...(namespace === "" ? {} : { namespace }), name };
+  return { ...named, outcome: "fits", warnings: [], notes: [], pods: [], clusters: [] };
 }
 
 export type PlannedPod = { readonly name: string } & Omit<SimulatedPlace, "others">;

@@ -29,7 +29,7 @@ export function planText({ workloads, guesses, notChecked, hidden }: Plan, termi
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, object } = workload;
   const width = terminal.width - INDENT;
-  const subject = objectText(kind, { name, namespace: namespace === "" ? undefined : namespace });
+  const subject = objectText(kind, { name, namespace });
   const rows = clusters.flatMap((member) => {
     const [first = "", ...rest] = whyNotMore(member, pods.length);
     return [[member.cluster, placedText(member), first], ...rest.map((reason) => ["", "", reason])];

@@ -110,8 +110,7 @@ async function askAbout(
   { namespaces, askObject }: Pick<PlanInput, "namespaces" | "askObject">,
   placeOf: (answer: Stored<AnyObject> | undefined) => Reviewed["place"],
 ): Promise<Reviewed> {
-  const { kind, name } = plan;
-  const namespace = plan.namespace === "" ? undefined : plan.namespace;
+  const { kind, namespace, name } = plan;
   const isChanged = namespace !== undefined && namespaces.changed.has(namespace);
   const why = "the manifest creates or changes the namespace";
   const answer = isChanged ? { is: "notChecked" as const, why } : await askObject(resource, object);

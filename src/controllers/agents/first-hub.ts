@@ -3,30 +3,45 @@ import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { type Certificate, issueClientWithKey } from "../../certificates/issue.ts";
 import { DAY_MS, renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import { isKubeError, WayPending } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Mutex } from "../../runtime/mutex.ts";
 import { CONTROLLER_NAME, HubDialer } from "../../tunnel/relay.ts";
 import { type HubAuthorities, readAuthorities, trusted } from "./authority.ts";
 
 const LIFETIME_MS = 30 * DAY_MS;
+// Another controller takes a lost leader's lease after 15 s, and opens its hub within seconds.
+const TAKEOVER_MS = 30_000;
 
 /** The way of other shards to members with agents: through the hub of the first shard's holder, where agents find it. */
 export class FirstHub {
   readonly #registry: Pick<Registry, "systemSecret">;
-  readonly #clock: Pick<Clock, "wall">;
+  readonly #clock: Pick<Clock, "now" | "wall">;
   readonly #mutex = new Mutex();
   readonly #hub = new HubDialer({ userAgent: "legation", source: `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET}` });
   #certificate: Certificate = { cert: "", key: "" };
+  /** Since when no connection to the hub was made; ms of the clock. */
+  #unreachedSince: number | undefined;
 
   constructor({ registry, clock }: { readonly registry: Pick<Registry, "systemSecret">; readonly clock: Clock }) {
     this.#registry = registry;
     this.#clock = clock;
   }
 
-  /** Opens a connection to a member. Rejects with the reason why there is none. */
+  /** Opens a connection to a member. Rejects with the reason why there is none: `WayPending` while the hub may have a new leader. */
   async dial(name: string, signal: AbortSignal): Promise<Socket> {
     await this.#update(signal);
-    return this.#hub.dial(name, `run \`legation join ${name} --agent\``)(signal);
+    try {
+      const socket = await this.#hub.dial(name, `run \`legation join ${name} --agent\``)(signal);
+      this.#unreachedSince = undefined;
+      return socket;
+    } catch (error) {
+      const now = this.#clock.now();
+      const since = this.#unreachedSince ?? now;
+      this.#unreachedSince = isKubeError(error, "NotSent") ? since : undefined;
+      if (!isKubeError(error, "NotSent") || now - since >= TAKEOVER_MS) throw error;
+      throw new WayPending(error.detail, { cause: error });
+    }
   }
 
   stop(): Promise<void> {

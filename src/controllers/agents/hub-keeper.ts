@@ -5,12 +5,14 @@ import { DAY_MS, expiresAt } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { WayPending } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { Backoff } from "../../runtime/backoff.ts";
 import { type Clock, onClockStep, type Timer } from "../../runtime/clock.ts";
 import { Mutex } from "../../runtime/mutex.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
+import { ARRIVAL_MS } from "../../tunnel/cluster-agents.ts";
 import type { Gatekeeper, Hub, HubTls } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import { RELAY_SERVER_NAME } from "../../tunnel/relay.ts";
@@ -96,11 +98,14 @@ export class HubKeeper {
     await this.#hub?.close();
   }
 
-  /** Opens a connection to a member. Rejects with the reason why there is none. */
+  /** Opens a connection to a member. Rejects with the reason why there is none: `WayPending` while the hub is being opened. */
   async dial(name: string, signal: AbortSignal): Promise<Socket> {
     // Members are probed before: a new leader that opens the hub must not take them for lost.
-    if (this.#hub === undefined && this.#options.serving !== undefined)
-      await unlessAborted(this.#loaded.promise, signal).catch(() => undefined);
+    if (this.#hub === undefined && this.#options.serving !== undefined) {
+      const inTime = AbortSignal.any([signal, AbortSignal.timeout(ARRIVAL_MS)]);
+      const pending = (): Error => new WayPending("this controller has not opened its hub yet");
+      await unlessAborted(this.#loaded.promise, inTime, pending);
+    }
     if (this.#hub !== undefined) return this.#hub.dial(name, signal);
     throw new Error(this.#absence(name));
   }
@@ -155,6 +160,7 @@ export class HubKeeper {
     // Stopped meanwhile, when there was nothing to close yet.
     if (signal.aborted) return await opened.close();
     this.#hub = opened;
+    this.#loaded.resolve();
     log.info({ addresses }, "hub serves");
     if (endpoint !== undefined) await this.#publish(endpoint);
   }

@@ -20,12 +20,15 @@ import type { DialTarget } from "../../../src/tunnel/dialled.ts";
 import { HomeApiListener } from "../../../src/tunnel/home-api-listener.ts";
 import { type Gatekeeper, Hub } from "../../../src/tunnel/hub.ts";
 import type { MemberCredentials } from "../../../src/tunnel/messages.ts";
+import { RELAY_SERVER_NAME } from "../../../src/tunnel/relay.ts";
 
 const HOUR_MS = 3_600_000;
 const validity = { now: Date.now(), lifetimeMs: HOUR_MS };
 // Keys take processor time: tests of a file share them.
 export const hubAuthority: Promise<Authority> = issueAuthority("hub", validity);
-const hubServing = hubAuthority.then((authority) => issueServing(authority, ["127.0.0.1"], validity));
+const hubServing = hubAuthority.then((authority) =>
+  issueServing(authority, ["127.0.0.1", RELAY_SERVER_NAME], validity),
+);
 const memberAuthority = issueAuthority("member", validity);
 const memberServing = memberAuthority.then((authority) =>
   issueServing(authority, ["kubernetes.default.svc"], validity),

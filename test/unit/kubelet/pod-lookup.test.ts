@@ -21,6 +21,7 @@ function look(
   {
     delegate,
     reachable = true,
+    isForward = false,
     container = "main",
     uid,
     shard = ALL_NAMESPACES,
@@ -28,6 +29,8 @@ function look(
   }: {
     delegate?: string;
     reachable?: boolean;
+    /** Port-forward names no container. */
+    isForward?: boolean;
     container?: string;
     uid?: string;
     shard?: Shard;
@@ -53,7 +56,7 @@ function look(
     source as unknown as PodSource,
     "west",
     { namespace: "team", name: "web-0", ...(uid === undefined ? {} : { uid }) },
-    container,
+    isForward ? undefined : container,
   );
 }
 
@@ -74,6 +77,14 @@ describe("a request to a virtual node", () => {
     const message = expect.stringContaining("does not exist");
     expect(await look(undefined)).toEqual({ problem: "notFound", message });
     expect(await look(proxyPod())).toEqual({ problem: "notFound", message });
+  });
+
+  test("for a connection finds no pod that has ended, though its delegate is still there", async () => {
+    const ended = bound({ metadata: recorded, status: endedStatus(0) });
+    const delegate = "delegate-uid";
+    expect(await look(ended, { delegate })).toMatchObject({ proxyUid: "uid-1" });
+    const message = 'pod "web-0" is not available';
+    expect(await look(ended, { delegate, isForward: true })).toEqual({ problem: "notRunning", message });
   });
 
   const elsewhere = { index: 1 - (slotOf("team") % 2), count: 2 };

@@ -1,14 +1,17 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { Duplex, PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Registry } from "prom-client";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { PortForward, PortForwards } from "../../../src/kube/port-forward.ts";
 import { connectTo } from "../../../src/relay/connect.ts";
 import type { RelayPod } from "../../../src/relay/endpoints.ts";
 import { RelayServer } from "../../../src/relay/server.ts";
 import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { RelayMetrics } from "../../../src/telemetry/relay.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 
@@ -18,10 +21,8 @@ const noMembers = { forward: () => Promise.reject(new Error("no pod is in a memb
 async function pod(
   name: string,
   onConnection: (socket: Socket) => void,
-): Promise<RelayPod & { readonly server: Server; readonly taken: () => number }> {
-  let taken = 0;
+): Promise<RelayPod & { readonly server: Server }> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    taken += 1;
     socket.on("error", () => {});
     onConnection(socket);
   });
@@ -30,7 +31,7 @@ async function pod(
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
   const found = { uid: name, namespace: "team", name, address: "127.0.0.1", port, cluster: undefined };
-  return { ...found, server, taken: () => taken };
+  return { ...found, server };
 }
 
 interface Rig {
@@ -39,11 +40,15 @@ interface Rig {
   readonly series: (name: string) => Promise<readonly unknown[]>;
 }
 
-async function startRelay(pods: readonly RelayPod[], clock: Clock = realClock): Promise<Rig> {
+async function startRelay(
+  pods: readonly RelayPod[],
+  clock: Clock = realClock,
+  forwards: Pick<PortForwards, "forward"> = noMembers,
+): Promise<Rig> {
   const registry = new Registry();
   const port = await freePort();
   const relay = new RelayServer({
-    connect: (pod, _, signal) => connectTo(noMembers, pod, signal),
+    connect: (pod, _, signal) => connectTo(forwards, pod, signal),
     routes: { ports: new Map([[port, route]]), destinationOf: () => ({ pods, affinityMs: 60_000 }) },
     address: "127.0.0.1",
     onConnection: () => {},
@@ -136,28 +141,64 @@ test("lets open connections go on while it drains, and cuts what is left", async
   expect((await cut)[0]).toMatchObject({ code: "ECONNRESET" });
 });
 
-test("resets clients that wait for the first byte of a pod that has left and takes no connection, and no others", async () => {
-  const clock = new FakeClock();
-  const mute = await pod("mute", () => {});
-  const { relay, port } = await startRelay([mute], clock);
-  const waiting = await open(port);
-  const reset = once(waiting, "error");
-  const web = await pod("web", (socket) => void socket.pipe(socket));
-  const { relay: other, port: otherPort } = await startRelay([web], clock);
-  const answered = await open(otherPort);
-  answered.write("a");
-  await once(answered, "data");
-  relay.recheck(["mute"]);
-  await clock.advance(5_000);
-  // The pod takes connections, though its Service selects it no more.
-  await vi.waitUntil(() => mute.taken() === 2);
-  expect(waiting.destroyed).toBe(false);
-  for (const { server } of [mute, web]) server.close();
-  relay.recheck(["mute"]);
-  other.recheck(["web"]);
-  await clock.advance(5_000);
-  expect((await reset)[0]).toMatchObject({ code: "ECONNRESET" });
-  answered.write("b");
-  expect(String((await once(answered, "data"))[0])).toBe("b");
-  answered.destroy();
+describe("a client that waits for the first byte of a pod that has left its Service", () => {
+  const inWest = { uid: "web", namespace: "team", name: "web", address: "10.0.0.1", port: 80, cluster: "west" };
+  const mute = (): Duplex => new Duplex({ read: () => {}, write: (_chunk, _encoding, written) => written() });
+
+  /** Returns the client of a pod, which is asked for a connection again five seconds after it has left. */
+  async function recheck(stream: Duplex, again: (signal: AbortSignal) => Promise<PortForward>): Promise<Socket> {
+    const clock = new FakeClock();
+    let asked = 0;
+    const forward: PortForwards["forward"] = async (_pod, _port, { signal }) => {
+      asked += 1;
+      return asked === 1 ? { stream } : again(signal);
+    };
+    const { relay, port } = await startRelay([inWest], clock, { forward });
+    const client = await open(port);
+    onTestFinished(() => {
+      client.resetAndDestroy();
+      stream.destroy();
+    });
+    client.on("error", () => {});
+    client.write("a");
+    const isMute = !(stream instanceof PassThrough);
+    await (isMute ? vi.waitUntil(() => asked === 1) : once(client, "data"));
+    relay.recheck(["web"]);
+    await clock.advance(5_000);
+    if (isMute) await vi.waitUntil(() => asked === 2);
+    return client;
+  }
+
+  test.each([404, 400])("is reset where the answer is %i: the pod is gone, or has ended", async (status) => {
+    const client = await recheck(mute(), async () => ({ status, text: 'pod "web" is not available' }));
+    await vi.waitUntil(() => client.errored);
+    expect(client.errored).toMatchObject({ code: "ECONNRESET" });
+  });
+
+  test.each<[string, () => Promise<PortForward>]>([
+    ["takes connections, though its Service selects it no more", async () => ({ stream: mute() })],
+    ["has a member whose API server fails", async () => ({ status: 500, text: "etcdserver: request timed out" })],
+    ["has a member that does not answer", () => Promise.reject(kubeError("AnswerLost", "no answer within 20000 ms"))],
+  ])("waits on while the pod %s", async (_, again) => {
+    const stream = mute();
+    const client = await recheck(stream, again);
+    client.end("b");
+    await once(stream, "finish");
+  });
+
+  test("is left alone once the pod has answered", async () => {
+    const client = await recheck(new PassThrough(), async () => ({ status: 404, text: "" }));
+    client.write("b");
+    expect(String((await once(client, "data"))[0])).toBe("b");
+  });
+
+  test("ends the request to the pod when it leaves", async () => {
+    let asked: AbortSignal | undefined;
+    const client = await recheck(mute(), (signal) => {
+      asked = signal;
+      return new Promise(() => {});
+    });
+    client.resetAndDestroy();
+    await vi.waitUntil(() => asked?.aborted === true);
+  });
 });

@@ -2,7 +2,10 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { WayPending } from "../../../src/kube/errors.ts";
+import { realClock } from "../../../src/runtime/clock.ts";
 import { RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL, relayDial } from "../../../src/tunnel/relay.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { hubClient, identityOf, memberClient, runAgent, startHub, startMember } from "../../support/tunnel/rig.ts";
 
 const west = { cluster: "west", uid: "1" };
@@ -10,12 +13,12 @@ const access = { cluster: RELAY_NAME, uid: RELAY_NAME };
 const never = new AbortController().signal;
 
 /** Starts a hub and, unless it stays away, the agent of west. */
-async function startRelay({ agent = true } = {}) {
+async function startRelay({ agent = true, clock = realClock } = {}) {
   const relayRefusals = new Map<string, string>();
   // The controller refuses an agent of a Cluster that has not joined.
   const refusal = ({ cluster }: { readonly cluster: string }): string | undefined =>
     cluster === "west" ? undefined : `Cluster ${cluster} has not joined`;
-  const rig = await startHub({ gatekeeper: { refusal, relayRefusal: (name) => relayRefusals.get(name) } });
+  const rig = await startHub({ clock, gatekeeper: { refusal, relayRefusal: (name) => relayRefusals.get(name) } });
   const { server, target } = await startMember();
   if (agent) {
     runAgent(rig.url, await identityOf(west), target);
@@ -32,10 +35,17 @@ describe("the relay of legation access", () => {
     expect(await client.raw({ method: "GET", path: "/version" })).toEqual({ path: "/version" });
   });
 
-  test("passes on the reason why a member's agent is not there", async () => {
-    const { url } = await startRelay({ agent: false });
+  test("passes on why a member's agent is not there, and whether it may still come", async () => {
+    const clock = new FakeClock();
+    const { url } = await startRelay({ agent: false, clock });
     const dial = relayDial(hubClient(url, await identityOf(access)), "west");
-    await expect(dial(never)).rejects.toThrow("no agent of west has connected to this controller");
+    const message = "no agent of west has connected to this controller";
+    const early = expect(dial(never)).rejects.toEqual(new WayPending(message));
+    await vi.waitUntil(() => clock.pending > 0);
+    await clock.advance(1_400);
+    await early;
+    await clock.advance(20_000);
+    await expect(dial(never)).rejects.toEqual(new Error(message));
   });
 
   test("is refused for a member that takes no requests of users", async () => {

@@ -17,6 +17,13 @@ export function apiPath(kind: string, ...names: readonly string[]): string {
   return ["/api", kind, ...names.map(encodeURIComponent)].join("/");
 }
 
+/** Returns why the page's server, or a proxy before it, refuses a request. */
+export async function refusalOf(response: Response): Promise<string> {
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("application/json")) return String((await response.json()).message);
+  return type.startsWith("text/plain") ? response.text() : `the answer has the status ${response.status}`;
+}
+
 /** Reads a document once. The value that was read before stays beside a problem. */
 export async function readDocument<T>(
   url: string,
@@ -27,9 +34,8 @@ export async function readDocument<T>(
   const timeout = AbortSignal.timeout(withinMs);
   try {
     const response = await fetch(url, { signal: AbortSignal.any([signal, timeout]) });
-    const body = await response.json();
-    if (response.ok) return { value: body as T, readAt: Date.now() };
-    return { ...before, problem: String((body as { message?: unknown }).message) };
+    if (!response.ok) return { ...before, problem: await refusalOf(response) };
+    return { value: (await response.json()) as T, readAt: Date.now() };
   } catch (error) {
     const problem = timeout.aborted ? noAnswer(withinMs) : `the page's server does not answer: ${String(error)}`;
     return { ...before, problem };

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { HiddenFromUser, LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
+import { refusalOf } from "./document.ts";
 import { type Heard, isOld } from "./freshness.ts";
 import { Rates } from "./rates.ts";
 import { PodWorkloads } from "./workload-rows.ts";
@@ -75,7 +76,7 @@ export class LiveData implements Heard {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ token, namespace }),
     });
-    if (!response.ok) return String((await response.json()).message);
+    if (!response.ok) return refusalOf(response);
     location.reload();
     return undefined;
   }

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { noAnswer } from "../../../api/wording.ts";
 import type { ContainerView, PodPageView } from "../model.ts";
-import { ANSWER_WITHIN_MS } from "./document.ts";
+import { ANSWER_WITHIN_MS, refusalOf } from "./document.ts";
 import { connectionWords } from "./freshness.ts";
 import { useLive } from "./live.ts";
 import { Check, Choice, useNow } from "./parts.tsx";
@@ -115,7 +115,7 @@ async function followLog(
   const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) });
   clearTimeout(timer);
   opened();
-  if (!response.ok || response.body === null) return String((await response.json()).message);
+  if (!response.ok || response.body === null) return refusalOf(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { done, value } = await reader.read();

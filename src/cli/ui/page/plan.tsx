@@ -8,6 +8,7 @@ import {
   waitingPods,
   whyNotMore,
 } from "../../plan/outcome.ts";
+import { refusalOf } from "./document.ts";
 import { Head } from "./head.tsx";
 import { MemberLink } from "./links.tsx";
 import { Pending, Reasons, Table } from "./table.tsx";
@@ -94,8 +95,7 @@ async function askPlan(manifest: string): Promise<Answer> {
   try {
     const headers = { "content-type": "application/yaml" };
     const response = await fetch("/api/plan", { method: "POST", headers, body: manifest });
-    const body = await response.json();
-    return response.ok ? { plan: body as Plan } : { problem: String(body.message) };
+    return response.ok ? { plan: (await response.json()) as Plan } : { problem: await refusalOf(response) };
   } catch (error) {
     return { problem: `the page's server does not answer: ${String(error)}` };
   }
@@ -108,7 +108,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
     <article class="card planned" aria-label={`${kind} ${name}`}>
       <header>
         <h2>
-          {kind} {namespace === "" ? name : `${namespace}/${name}`}
+          {kind} {namespace === undefined ? name : `${namespace}/${name}`}
         </h2>
         <span class={`badge ${tone}`}>{words}</span>
       </header>

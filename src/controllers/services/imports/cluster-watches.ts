@@ -23,6 +23,7 @@ import {
 } from "../../../kube/resources.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Reflector } from "../../../runtime/reflector.ts";
+import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 
 export interface ClusterWatchesOptions {
@@ -60,10 +61,13 @@ export class ClusterWatches {
   readonly sources: Lookup;
   /** The Service that was made for an import. */
   readonly made: Lookup;
+  /** Holds writes of an import, and creates in a namespace that the cluster lacks: it gets one with a pod, or is asked again. */
+  readonly guard: WriteGuard;
   readonly #all: Watch[] = [];
 
   constructor({ client, hostId, budget, onExport, onImport, onRead, clock, log }: ClusterWatchesOptions) {
     this.client = client;
+    this.guard = new WriteGuard({ clock });
     this.served = new ServedResource(client, serviceImports);
     const reflect = <T extends KubeObject>(
       resource: Resource<T> | OptionalResource<T>,

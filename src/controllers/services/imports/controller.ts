@@ -31,7 +31,6 @@ import type { Events } from "../../../runtime/event-bus.ts";
 import { sendGuarded } from "../../../runtime/guarded-write.ts";
 import { Reflector } from "../../../runtime/reflector.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { ControllerEvents } from "../../events.ts";
 import { ClusterWatches } from "./cluster-watches.ts";
 import { decideImport, type ImportAction, type ObservedImport, type WantedImport } from "./decide.ts";
@@ -50,8 +49,6 @@ export interface ImportControllerOptions extends ControllerOptions {
 
 /** `CLUSTER NAMESPACE/NAME`: an import in a cluster, and its export there. CLUSTER is empty for the host. */
 type ImportKey = `${string} ${string}/${string}`;
-/** `CLUSTER NAMESPACE`: a namespace in a cluster. */
-type Place = `${string} ${string}`;
 type Result = Promise<Expectation<ObservedImport> | undefined>;
 
 interface ClusterRef extends ImportRef {
@@ -67,14 +64,11 @@ export class ImportController {
   readonly #namespaces: Reflector<Namespace>;
   readonly #host: ClusterWatches;
   readonly #members: MemberWatches<ClusterWatches>;
-  /** Holds writes of an import, and creates in a namespace that a cluster lacks: it gets one with a pod, or is asked again. */
-  readonly #guard: WriteGuard<ImportKey | Place>;
   readonly #loop: Controller<ImportKey, ObservedImport, ImportAction>;
 
   constructor(options: ImportControllerOptions) {
     this.#options = options;
     const { host, clock, log, events } = options;
-    this.#guard = new WriteGuard({ clock });
     this.#namespaces = new Reflector<Namespace>({
       client: host,
       resource: namespaces,
@@ -147,10 +141,10 @@ export class ImportController {
   }
 
   #onNamespace(cluster: string, namespace: string): void {
-    const place = placeOf({ cluster, namespace });
-    if (this.#guard.of(place) === undefined) return;
-    this.#guard.forget(place);
-    this.#enqueueKnown((ref) => placeOf(ref) === place);
+    const guard = this.#watches(cluster)?.guard;
+    if (guard?.of(namespace) === undefined) return;
+    guard.forget(namespace);
+    this.#enqueueKnown((ref) => ref.cluster === cluster && ref.namespace === namespace);
   }
 
   #enqueueKnown(concerns: (ref: ClusterRef) => boolean): void {
@@ -171,11 +165,15 @@ export class ImportController {
     return [{ cluster: undefined, watches: this.#host }, ...members];
   }
 
+  #watches(cluster: string | undefined): ClusterWatches | undefined {
+    return this.#clusters().find((one) => one.cluster === cluster)?.watches;
+  }
+
   #observe(key: ImportKey): ObservedImport | undefined {
     const { identity, networks, registry } = this.#options;
     const ref = refOf(key);
     const clusters = this.#clusters();
-    const own = clusters.find(({ cluster }) => cluster === ref.cluster)?.watches;
+    const own = this.#watches(ref.cluster);
     const isAnswering = ref.cluster === undefined || registry.member(ref.cluster)?.reachable === true;
     if (own === undefined || !isAnswering || !this.#namespaces.store.synced) return undefined;
     if (!own.imports.store.synced || own.imports.state === "not-served") return undefined;
@@ -189,7 +187,7 @@ export class ImportController {
     const made = isOver && !this.#loop.knows(key) ? NOTHING : own.made(ref.namespace, ref.name);
     if (made === undefined) return undefined;
     if (isOver && exported === undefined && made.service === undefined && made.slices.length === 0) {
-      this.#guard.forget(key);
+      own.guard.forget(key);
       return undefined;
     }
     const names = (all: Exporters["unread"]): ReadonlySet<string> =>
@@ -203,8 +201,8 @@ export class ImportController {
       keeps: names(seen.unread.filter((cluster) => !this.#isLost(cluster))),
       exported,
       heldUntil: (write) =>
-        this.#guard.heldUntil(key, nameOf(write), contentOf(write)) ??
-        (write.type === "create" ? this.#guard.heldUntil(placeOf(ref), CREATE) : undefined),
+        own.guard.heldUntil(key, nameOf(write), contentOf(write)) ??
+        (write.type === "create" ? own.guard.heldUntil(ref.namespace, CREATE) : undefined),
     };
   }
 
@@ -261,28 +259,29 @@ export class ImportController {
   }
 
   async #execute(action: ImportAction, { key, signal, log }: ActionContext<ImportKey>): Result {
-    const { cluster } = refOf(key);
-    const watches = this.#clusters().find((one) => one.cluster === cluster)?.watches;
+    const { cluster, namespace } = refOf(key);
+    const watches = this.#watches(cluster);
     if (watches === undefined) return undefined;
+    const { guard } = watches;
     const [write, content] = [nameOf(action), contentOf(action)];
-    return sendGuarded<ImportKey, ObservedImport, Stored<KubeObject> | undefined>({
-      guard: this.#guard,
+    return sendGuarded<string, ObservedImport, Stored<KubeObject> | undefined>({
+      guard,
       object: key,
       write,
       content: () => content,
       send: async () => {
         try {
           const written = await sendWrite(watches, action, signal);
-          if (written === undefined && action.type === "create") this.#guard.hold(key, write, "Refused", { content });
+          if (written === undefined && action.type === "create") guard.hold(key, write, "Refused", { content });
           return written;
         } catch (error) {
           watches.served.doubt(error);
           if (action.type !== "create" || !isKubeError(error)) throw error;
           if (error.code === "NotFound" || isNamespaceTerminating(error)) {
-            this.#guard.hold(placeOf(refOf(key)), CREATE, "Refused");
+            guard.hold(namespace, CREATE, "Refused");
           } else if (error.code === "AlreadyExists") {
             log.warn({ write }, "an object of an import has the name of another one: it is not made");
-            this.#guard.hold(key, write, "Refused", { content });
+            guard.hold(key, write, "Refused", { content });
           } else throw error;
           return undefined;
         }
@@ -293,10 +292,10 @@ export class ImportController {
         if (written === undefined) return () => true;
         if (action.type === "create") return isShown(action);
         if (written.metadata.resourceVersion === action.object.metadata.resourceVersion) {
-          this.#guard.hold(key, write, "NoEffect", { content });
+          guard.hold(key, write, "NoEffect", { content });
           return () => true;
         }
-        this.#guard.written(key, write, { [write]: content }, { content });
+        guard.written(key, write, { [write]: content }, { content });
         return isShown(action);
       },
       onRefused: (reason) => log.warn({ reason, write }, "an object of an import cannot be written"),
@@ -312,8 +311,4 @@ function refOf(key: ImportKey): ClusterRef {
   const [cluster = "", rest = ""] = key.split(" ");
   const [namespace = "", name = ""] = rest.split("/");
   return { cluster: cluster === "" ? undefined : cluster, namespace, name };
-}
-
-function placeOf({ cluster = "", namespace }: Omit<ClusterRef, "name">): Place {
-  return `${cluster} ${namespace}`;
 }

@@ -68,7 +68,9 @@ describe("a refused or not delegated object", () => {
   test("is refused in a namespace that the API server refuses", async () => {
     const refused = async (): Promise<DryRunAnswer<never>> => ({ is: "refused", message: "no", ofQuota: false });
     const objects = [written("team", optedIn), deployment(1)];
-    expect(await planWithNamespaces(host({ west: {} }, { namespaces: [] }), objects, refused)).toMatchObject({
+    const planned = await planWithNamespaces(host({ west: {} }, { namespaces: [] }), objects, refused);
+    expect(planned.workloads[0]).not.toHaveProperty("namespace");
+    expect(planned).toMatchObject({
       fits: false,
       workloads: [
         { kind: "Namespace", name: "team", outcome: "refused", message: "no" },

@@ -53,6 +53,12 @@ describe("the plan of an object with legation.dev/whole", () => {
     ]);
   });
 
+  test("has no namespace where its type has none", async () => {
+    const types: DelegatedType[] = [{ ...WIDGETS, spec: { ...WIDGETS.spec, scope: "Cluster" } }];
+    const { workloads } = await planWith(host({ west: {} }), [widget()], { types });
+    expect(workloads[0]).not.toHaveProperty("namespace");
+  });
+
   test("counts an object that waits in a member which it misfits", () => {
     const misfit = { cluster: "west", message: "legation.dev/overrides: no field /size" };
     const plan = emptyPlan({ kind: "Widget", namespace: "team", name: "one" });

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
+import { WayPending } from "../../../../src/kube/errors.ts";
 import type { Hub } from "../../../../src/tunnel/hub.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { clusterNamed, controllerOf, DAY_MS } from "./agents-scene.ts";
@@ -68,10 +69,23 @@ describe("a hub that cannot serve", () => {
     await rejected;
   });
 
-  test("is waited for no longer than the caller does", async () => {
+  test.each([
+    ["no longer than the caller does", () => AbortSignal.timeout(20)],
+    ["a little, so that a probe learns why there is no connection", () => new AbortController().signal],
+  ])("is waited for %s", async (_, signal) => {
     const { controller } = await controllerOf([clusterNamed("west")]);
-    const dialled = controller.connectionOf("west").dial(AbortSignal.timeout(20));
-    await expect(dialled).rejects.toThrow("Secret legation-system/legation-hub is missing");
+    const dialled = controller.connectionOf("west").dial(signal());
+    await expect(dialled).rejects.toEqual(new WayPending("this controller has not opened its hub yet"));
+  });
+
+  test("is there for those who ask while its endpoint is being published", async () => {
+    const dial = (_: string, { aborted }: AbortSignal): Promise<never> =>
+      Promise.reject(new Error(aborted ? "asked too late" : "asked the hub"));
+    const open = async (hub: Hub): Promise<Hub> => Object.assign(hub, { dial });
+    const { controller } = await controllerOf([clusterNamed("west")], { open, patch: () => new Promise(() => {}) });
+    void controller.start();
+    const dialled = controller.connectionOf("west").dial(AbortSignal.timeout(1_000));
+    await expect(dialled).rejects.toThrow("asked the hub");
   });
 
   test("is closed when the controller was stopped while it was opened", async () => {

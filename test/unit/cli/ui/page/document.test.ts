@@ -15,6 +15,16 @@ describe("reading a document", () => {
   test.each([
     ["a refusal", async () => Response.json({ message: "is forbidden" }, { status: 403 }), "is forbidden"],
     [
+      "a refusal of the gate",
+      async () => new Response("this address was used already", { status: 401 }),
+      "this address was used already",
+    ],
+    [
+      "an answer of a proxy",
+      async () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
+      "the answer has the status 502",
+    ],
+    [
       "a server that is gone",
       () => Promise.reject(new Error("refused")),
       "the page's server does not answer: Error: refused",
