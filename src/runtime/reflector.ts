@@ -15,22 +15,13 @@ import { RelistPolicy, WATCH_IDLE_MS } from "./internal/relist-policy.ts";
 import { type Rest, RestPolicy } from "./internal/rest-policy.ts";
 import { overBudget, StagedList, StoreCharges } from "./internal/store-budget.ts";
 import { failureOf, type ReflectorFailure } from "./reflector-failure.ts";
+import type { ReflectorState } from "./reflector-state.ts";
 import { rolledBackTo, sameUid, sameVersion } from "./resource-version.ts";
 import { type IndexFunction, type ReadStore, type ReflectorEvent, Store } from "./store.ts";
 
 export type { Rest } from "./internal/rest-policy.ts";
+export type { ReflectorState } from "./reflector-state.ts";
 export type { ReflectorEvent } from "./store.ts";
-
-/**
- * - `idle`: not started
- * - `listing`: reading the complete state; the store still shows the previous one
- * - `watching`: the store follows a watch that the server accepted, also while one that ended normally reopens at once
- * - `backing-off`: the last attempt failed or ended too soon; the store shows the previous state
- * - `resting`: the last list was empty, nobody needs the watch, and none is open; the list is repeated from time to time
- * - `not-served`: the cluster lacks the API, so the store is empty; discovery is repeated each minute, or as the resource says
- * - `stopped`: for good
- */
-export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "resting" | "not-served" | "stopped";
 
 export interface ReflectorOptions<T extends KubeObject> extends Selection {
   readonly client: ClusterClient;
@@ -170,7 +161,7 @@ export class Reflector<T extends KubeObject> {
 
   async #run(): Promise<void> {
     const { signal } = this.#abort;
-    await this.#waitForTurn(signal);
+    await this.#rest.firstTurn(this.#sleep, signal);
     let delayMs = 0;
     while (!signal.aborted) {
       if (delayMs > 0) await this.#sleep.wait(delayMs, signal);
@@ -182,15 +173,6 @@ export class Reflector<T extends KubeObject> {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
-    }
-  }
-
-  /** Waits for the first list's turn among those of other clusters, more of which may come meanwhile. */
-  async #waitForTurn(signal: AbortSignal): Promise<void> {
-    for (let waited = 0; !signal.aborted && waited < this.#rest.firstMs; ) {
-      const ms = this.#rest.firstMs - waited;
-      await this.#sleep.wait(ms, signal);
-      waited += ms;
     }
   }
 

@@ -1,5 +1,5 @@
 import { CREATE_ENDS_MS } from "../../kube/request-ends.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock, InterruptibleSleep } from "../clock.ts";
 import type { Mutex } from "../mutex.ts";
 
 /** How reflectors of one cluster share the rests between their lists. */
@@ -36,8 +36,17 @@ export class RestPolicy {
     this.#isHurried = true;
   }
 
-  /** Returns the delay before the first list in ms. */
-  get firstMs(): number {
+  /** Waits for the first list's turn among those of other clusters, more of which may come meanwhile. */
+  async firstTurn(sleep: InterruptibleSleep, signal: AbortSignal): Promise<void> {
+    for (let waited = 0; !signal.aborted && waited < this.#firstMs; ) {
+      const ms = this.#firstMs - waited;
+      await sleep.wait(ms, signal);
+      waited += ms;
+    }
+  }
+
+  /** The delay before the first list in ms. */
+  get #firstMs(): number {
     return this.#rest === undefined || this.#isHurried || !this.mayRest(0)
       ? 0
       : this.#rest.share * this.#rest.spreadMs();
