@@ -92,9 +92,9 @@ export interface WholePlace {
   /** Why no member is looked for. */
   readonly problem?: string;
   readonly clusters: readonly PlannedPart[];
-  readonly others: readonly { readonly cluster: string; readonly message: string }[];
+  readonly others: readonly Omit<Declined, "reason">[];
   /** Members of `clusters` that do not get it, and why its author's overrides do not fit there. */
-  readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
+  readonly misfits: readonly Omit<Declined, "reason">[];
 }
 
 interface PlannedPart {

@@ -19,5 +19,7 @@ export function pendingPods(waiting: readonly (Reason & { readonly name: string 
 
 /** Returns why no member gets a whole object, where that is said of no single member. */
 export function whyNowhere({ problem, clusters, others }: WholePlace): string | undefined {
-  return problem ?? (clusters.length + others.length === 0 ? "this cluster has no members" : undefined);
+  return (
+    problem ?? (clusters.length + others.length === 0 ? "no member cluster has joined: see `legation join`" : undefined)
+  );
 }

@@ -1,5 +1,6 @@
 import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { valueAt } from "../../api/json.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWantedInMembers } from "../../copies/objects.ts";
@@ -19,8 +20,8 @@ import { OF_PROXIES, readable } from "../shared/reading.ts";
 import { readWithoutProxies, type SeenHost } from "../simulation/host-state.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { unmetConditions } from "./delegated-type.ts";
-import { lastOf } from "./events.ts";
-import { memberAmong, notReady, readinessOf, removing } from "./members.ts";
+import { lastOf, lastTimeOf } from "./events.ts";
+import { findMembers, type HostMembers, memberAmong, notReady, readinessOf, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { whyNowhere } from "./pending.ts";
 import { partsOf, readWhole, toldTroubles } from "./whole.ts";
@@ -61,8 +62,10 @@ export interface WholeObjectFacts {
   readonly builtIn?: WholeType | undefined;
   readonly object: Stored<AnyObject>;
   readonly told: readonly KubeEvent[];
-  /** Absent where the account may not read the members. */
+  /** Absent where the account may not read the members, and for a built-in type. */
   readonly host?: HostState | undefined;
+  /** Members of an object of a built-in type. Absent where the account may not read them. Default: those of `host`. */
+  readonly members?: HostMembers | undefined;
   readonly now: number;
 }
 
@@ -84,22 +87,39 @@ export async function readObjectOf(
 ): Promise<WholeObjectStatus> {
   const ref = resource.namespaced ? { namespace, name } : { name };
   const own = resource.namespaced ? [namespace] : [];
-  const readHost = (): Promise<SeenHost | undefined> => readable(readWithoutProxies(client, own, signal));
+  // An object of a built-in type does not move: its own members alone matter.
+  const readHost = async (
+    object: Stored<AnyObject>,
+  ): Promise<Partial<SeenHost> & { members?: HostMembers | undefined }> => {
+    if (builtIn === undefined)
+      return (await readable(readWithoutProxies(client, own, signal))) ?? { hidden: [MEMBERS] };
+    const members = await readable(findMembers(client, builtIn.membersOf(object), signal));
+    return { members, hidden: members === undefined ? [MEMBERS] : [] };
+  };
   const { object, told, facts: seen } = await readWhole(client, { resource, ref }, readHost, signal);
   const ofType = type === undefined && builtIn === undefined ? [ofViewers("its DelegatedType")] : [];
   const followed = type && followedObjects(type);
   const namedBy =
     followed &&
     podsByMember(await listAll(client, pods, { namespace, labelSelector: OF_PROXIES, signal }), followed, name);
-  const shown = { type, builtIn, object: { kind: resource.kind, ...object }, told, host: seen?.host, now: Date.now() };
+  const shown = {
+    type,
+    builtIn,
+    object: { kind: resource.kind, ...object },
+    told,
+    host: seen.host,
+    members: seen.members,
+    now: Date.now(),
+  };
   return {
     ...wholeObjectStatus(shown),
     ...(namedBy === undefined ? {} : { namedBy }),
-    hidden: hiddenLine([...(seen?.hidden ?? [MEMBERS]), ...ofType]),
+    hidden: hiddenLine([...(seen.hidden ?? []), ...ofType]),
   };
 }
 
-export function wholeObjectStatus({ type, builtIn, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
+export function wholeObjectStatus(facts: WholeObjectFacts): WholeObjectStatus {
+  const { type, builtIn, object, told, host, members = host, now } = facts;
   const { metadata, kind = type?.spec.kind ?? "" } = object;
   const whole = isWantedInMembers(object);
   const isPlaced = whole && host !== undefined && type !== undefined;
@@ -108,7 +128,7 @@ export function wholeObjectStatus({ type, builtIn, object, told, host, now }: Wh
   const isOver = builtIn?.isFinished(object) ?? false;
   const hasEnded = (cluster: string): boolean => isOver || (builtIn?.isFinishedIn(object, cluster) ?? false);
   const lostIn = (cluster: string): string | undefined =>
-    host === undefined || hasEnded(cluster) ? undefined : whyLost(cluster, host);
+    members === undefined || hasEnded(cluster) ? undefined : whyLost(cluster, members);
   return {
     kind,
     namespace: metadata.namespace,
@@ -124,13 +144,17 @@ export function wholeObjectStatus({ type, builtIn, object, told, host, now }: Wh
       reason: typeof reason === "string" ? reason : "",
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: isPlaced ? whyNowhere(place) : builtIn === undefined || isOver ? undefined : whyWaiting(parts, told),
+    notPlaced: isPlaced
+      ? whyNowhere(place)
+      : builtIn === undefined || isOver
+        ? undefined
+        : whyWaiting(object, parts, told),
     troubles: [
       ...(type === undefined ? [] : typeTroubles(type)),
-      ...(builtIn === undefined || host === undefined
+      ...(builtIn === undefined || members === undefined
         ? []
-        : parts.flatMap(({ member }) => (hasEnded(member) ? [] : memberTrouble(member, kind, host)))),
-      ...toldTroubles(told, TOLD),
+        : parts.flatMap(({ member }) => (hasEnded(member) ? [] : memberTrouble(member, kind, members)))),
+      ...(isOver ? [] : toldTroubles(told, TOLD)),
     ],
   };
 }
@@ -164,16 +188,16 @@ function membersOf(
 }
 
 /** Returns why the record of a member may be old. */
-function whyLost(name: string, host: HostState): string | undefined {
-  const member = memberAmong(host, name);
+function whyLost(name: string, members: HostMembers): string | undefined {
+  const member = memberAmong(members, name);
   if (member === undefined) return "its Cluster was removed";
   const { ready, reason } = readinessOf(member.cluster, member.node);
   return ready === "True" ? undefined : `it is not ready: ${reason}`;
 }
 
 /** Returns what becomes of an object of a built-in type, which does not move, in a member that leaves or is lost. */
-function memberTrouble(name: string, kind: string, host: HostState): Trouble[] {
-  const member = memberAmong(host, name);
+function memberTrouble(name: string, kind: string, members: HostMembers): Trouble[] {
+  const member = memberAmong(members, name);
   if (member === undefined) {
     return [{ what: `Cluster ${name}, which had the ${kind}, was removed: the controller ends the ${kind} as Failed` }];
   }
@@ -185,10 +209,17 @@ function memberTrouble(name: string, kind: string, host: HostState): Trouble[] {
 }
 
 /** Returns why no member gets an object, or one does not begin with it, in the words of the last event. */
-function whyWaiting(parts: readonly MemberPart[], told: readonly KubeEvent[]): string | undefined {
-  if (parts.length > 0 && parts.every(({ state }) => TONES[state] !== "waiting")) return undefined;
-  const last = lastOf(told.filter(({ reason }) => reason === "Placed" || reason === "NotPlaced"));
-  return last?.reason === "NotPlaced" ? last.message : undefined;
+function whyWaiting(object: AnyObject, parts: readonly MemberPart[], told: readonly KubeEvent[]): string | undefined {
+  // What its author suspended waits for nobody else.
+  const isSuspended = valueAt(object, ["spec", "suspend"]) === true;
+  const waits = ({ state }: MemberPart): boolean =>
+    TONES[state] === "waiting" && !(isSuspended && state === "Suspended");
+  if (parts.length > 0 && !parts.some(waits)) return undefined;
+  const last = lastOf(told, "NotPlaced");
+  // Times of events have whole seconds. Without a member the same reason may stand: it is told once in fifty minutes.
+  const placed = parts.length === 0 ? undefined : lastOf(told, "Placed");
+  const isPast = last !== undefined && placed !== undefined && lastTimeOf(placed) > lastTimeOf(last);
+  return isPast ? undefined : last?.message;
 }
 
 function typeTroubles(type: Stored<DelegatedType>): Trouble[] {

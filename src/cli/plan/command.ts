@@ -12,7 +12,7 @@ export const command: Equip = equipped({
   description:
     "Shows where the controller would place the pods and whole objects of a manifest in the host's state as it is " +
     "now, and why not elsewhere, in the words of a pod's condition. Nothing is stored: the host's API server says by dry-run, " +
-    "with your own rights, whether it lets the pods in. Pods that a workload has already are placed anew. Members have the last " +
+    "with your own rights, whether it lets pods and whole objects in. Pods that a workload has already are placed anew. Members have the last " +
     "word: their own schedulers, quotas and admission are not asked. Exits with 5 when a pod would wait or be refused.",
   flags: flags({
     "-f, --filename <files...>": "manifests: files, folders, or - for standard input; required",

@@ -40,7 +40,8 @@ export async function dryRun<T extends KubeObject>(
     if (isUntryable(error) && isKubeError(error)) {
       return { is: "notChecked", why: `${error.detail}: the sideEffects of its configuration are not None` };
     }
-    if (!isRefusal(error) && !failedAdmission(error) && !isKubeError(error, "AlreadyExists", "NotFound")) throw error;
+    const isOfObject = isKubeError(error, "AlreadyExists", "NotFound", "Conflict");
+    if (!isRefusal(error) && !failedAdmission(error) && !isOfObject) throw error;
     // The name of a workload's pod is made up.
     const message = withoutObjectName(error.detail);
     return { is: "refused", message, ofQuota: isOfQuota(error.detail) };

@@ -59,7 +59,7 @@ export async function reviewObject(written: WrittenObject, input: PlanInput): Pr
   const at = namespace === "" ? {} : { namespace };
   const metadata = { name: plan.name, uid: "", resourceVersion: "", labels, annotations, ...at };
   const asked = { plan, object, resource };
-  return askAbout(asked, input, (answer = { ...admitted.object, metadata }) => placeBy(type, answer));
+  return askAbout(asked, input, (answer) => placeBy(type, answer ?? { ...admitted.object, metadata }));
 }
 
 /** Reviews a Job that runs whole, or a run of a CronJob that makes such Jobs. One that is there keeps the members that it has. */

@@ -12,7 +12,11 @@ export function wholeRow(
   const { uid, name, namespace, deletionTimestamp } = object.metadata;
   const parts = partsOf(object, builtIn);
   return {
-    ...{ uid, ...of, namespace, name, isEnding: deletionTimestamp !== undefined },
+    ...of,
+    uid,
+    namespace,
+    name,
+    isEnding: deletionTimestamp !== undefined,
     members: parts.map(({ member, state, health, message, counts }) => {
       const tone = TONES[state] ?? (health === "False" ? "failed" : "running");
       return {

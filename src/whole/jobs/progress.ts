@@ -13,7 +13,7 @@ export function partsOfJob(job: Stored<Job>): readonly MemberPart[] {
   const shares: readonly JobShare[] = sharesOf(job) ?? membersOfJob(job).map((member) => ({ member }));
   return shares.map((share): MemberPart => {
     const { active = 0, ready = 0, succeeded = 0, failed = 0, startTime } = share.status ?? {};
-    const { completions = 1, parallelism = 1 } = jobOfShare(job, share, shares).spec ?? {};
+    const { completions, parallelism = 1 } = jobOfShare(job, share, shares).spec ?? {};
     const end = endOf(share.status);
     const ended = share.status?.conditions?.find(({ type }) => type === end);
     return {
@@ -21,7 +21,7 @@ export function partsOfJob(job: Stored<Job>): readonly MemberPart[] {
       state: end ?? (hasStarted(share) ? "Running" : "NotStarted"),
       ...defined({ since: ended?.lastTransitionTime ?? startTime }),
       counts: {
-        succeeded: [succeeded, completions],
+        succeeded: completions === undefined ? [succeeded] : [succeeded, completions],
         failed: [failed],
         active: [active, parallelism],
         ready: [ready],

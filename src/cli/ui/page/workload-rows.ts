@@ -133,7 +133,7 @@ export function wholeWorkload(row: WholeRow): WorkloadRow {
     link: wholeLink(row),
     isWhole: true,
     total: members.length,
-    waiting: members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,
+    waiting: members.length === 0 ? Number(!isEnding) : members.filter(({ tone }) => tone === "waiting").length,
     leaving: isEnding ? members.length : members.filter(({ tone }) => tone === "ending").length,
     why: shortest(members.map(({ tone, message }) => (tone === "waiting" || tone === "failed" ? message : undefined))),
     places: new Map(

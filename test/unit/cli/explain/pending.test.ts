@@ -18,7 +18,7 @@ test("tells pods of one reason together, and those of another apart", () => {
 
 test("says why no member gets an object only where that is said of no single member", () => {
   const nowhere = { clusters: [], others: [], misfits: [] };
-  expect(whyNowhere(nowhere)).toBe("this cluster has no members");
+  expect(whyNowhere(nowhere)).toBe("no member cluster has joined: see `legation join`");
   expect(whyNowhere({ ...nowhere, problem: "no" })).toBe("no");
   expect(whyNowhere({ ...nowhere, others: [{ cluster: "west", message: "full" }] })).toBeUndefined();
 });

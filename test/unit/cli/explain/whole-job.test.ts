@@ -10,6 +10,7 @@ import { SINCE, shown } from "./shown-whole.ts";
 
 const RUNNING = { startTime: SINCE, active: 5, ready: 4, succeeded: 12, failed: 1 };
 const EARLIER = "2026-01-01T00:00:00Z";
+const LATER = "2099-01-01T00:00:00Z";
 
 function job(member: string | undefined, status?: Job["status"]): Stored<Job> {
   const annotations = member === undefined ? {} : { "legation.dev/cluster": member };
@@ -90,6 +91,27 @@ describe("the status of a whole Job", () => {
     expect(shownJob(one, { told }).join()).not.toContain("NotPlaced");
   });
 
+  const SUSPENDED = { startTime: EARLIER, conditions: [{ type: "Suspended", status: "True" }] };
+  test.each<[string, Stored<Job>, KubeEvent[]]>([
+    ["refused in the second in which it was placed", job("west"), [event("Placed", "west has the Job")]],
+    ["taken back, and told of the same reason before", job(undefined), [event("Placed", "no member has it", LATER)]],
+    ["suspended by its member", job("west", SUSPENDED), []],
+  ])("says why a Job waits that is %s", (_, one, others) => {
+    const told = [...others, event("NotPlaced", "west: a quota")];
+    expect(shownJob(one, { told }).join()).toContain("waits: NotPlaced,  west: a quota");
+  });
+
+  test("gives no old reason for a Job that its author suspended", () => {
+    const one = job("west", SUSPENDED);
+    const suspended = { ...one, spec: { template: {}, ...one.spec, suspend: true } };
+    expect(shownJob(suspended, { told: [event("NotPlaced", "west: a quota")] }).join()).not.toContain("NotPlaced");
+  });
+
+  test("has no total of successes where one ends the Job", () => {
+    const one = job("west", RUNNING);
+    expect(shownJob({ ...one, spec: { template: {}, parallelism: 6 } })[2]).toMatch(/^west +Running +12 +1 +5 of 6/);
+  });
+
   test("says why a share is not begun while others run", () => {
     const told = [event("NotPlaced", "west: a quota")];
     expect(shownJob(divided({ startTime: SINCE }, {}), { told }).slice(-2)).toEqual([
@@ -114,8 +136,10 @@ describe("the status of a whole Job", () => {
     ]);
   });
 
-  test("says when the host refuses the status of the copy", () => {
+  test("says when the host refuses the status of the copy, until the Job has ended", () => {
     const told = [event("StatusRefused", "this cluster refuses the status")];
+    const complete = { ...RUNNING, conditions: [{ type: "Complete", status: "True" }] };
+    expect(shownJob(job("west", complete), { told }).join()).not.toContain("StatusRefused");
     expect(shownJob(job("west", RUNNING), { told }).at(-1)).toBe(
       `trouble: StatusRefused: this cluster refuses the status (since ${SINCE})`,
     );

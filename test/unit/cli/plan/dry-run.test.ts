@@ -41,6 +41,7 @@ describe("the dry-run of a pod", () => {
       'admission webhook "deny.example.com" denied the request: not on a Friday',
       'admission webhook "deny.example.com" denied the request: not on a Friday',
     ],
+    ["a conflict with the stored object", "Conflict", "the object has been modified", "the object has been modified"],
     ["validation", "Unprocessable", 'Pod "web" is invalid: spec.x: bad', 'Pod "web" is invalid: spec.x: bad'],
     [
       "a webhook that does not answer",

@@ -118,7 +118,7 @@ describe("the plan of an object with legation.dev/whole", () => {
     expect(plan).toMatchObject({ fits: false, workloads: [{ outcome: "waits" }] });
     expect(await shown(widget(), ADMITTED, host({}))).toEqual([
       "Widget team/one: whole, would wait",
-      "  NotPlaced: this cluster has no members",
+      "  NotPlaced: no member cluster has joined: see `legation join`",
     ]);
   });
 

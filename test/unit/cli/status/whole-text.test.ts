@@ -32,7 +32,7 @@ describe("the text of a whole object", () => {
   test("of a host without members says so", () => {
     expect(shown({ object: widget([]), host: host({}) }).slice(1)).toEqual([
       "waits: NotPlaced",
-      "  this cluster has no members",
+      "  no member cluster has joined: see `legation join`",
     ]);
   });
 });

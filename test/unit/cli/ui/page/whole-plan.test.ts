@@ -55,7 +55,7 @@ test.each<[string, NonNullable<WorkloadPlan["object"]>, ReturnType<typeof wholeW
   [
     "has no members to go to",
     { clusters: [], others: [], misfits: [] },
-    { summary: "No member gets it.", reasons: [{ message: "this cluster has no members" }] },
+    { summary: "No member gets it.", reasons: [{ message: "no member cluster has joined: see `legation join`" }] },
   ],
 ])("the plan of a whole object that %s", (_, object, words) => {
   expect(wholeWords(object)).toEqual(words);

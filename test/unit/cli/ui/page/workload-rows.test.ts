@@ -65,4 +65,5 @@ test("a whole object has a state for each member, and one of a Job its completio
   expect(row).toMatchObject({ isWhole: true, total: 1, waiting: 0, link: "#/objects/jobs/shop/sum" });
   expect(row.places.get("west")).toMatchObject({ text: "1/4", part: 0.25 });
   expect(wholeWorkload({ ...whole, members: [] }).waiting).toBe(1);
+  expect(wholeWorkload({ ...whole, members: [], isEnding: true }).waiting).toBe(0);
 });
