@@ -22,7 +22,7 @@ export type Connected =
 
 // A kubelet answers within a second; the rest is patience for an overloaded node.
 const ANSWER_MS = 20_000;
-// Of an API server without the pod, and of a virtual node whose pod has ended or has left the member.
+// An API server answers 404 without the pod; a virtual node 400 or 404 if the pod has ended or has left the member.
 const GONE: readonly number[] = [400, 404];
 // Kubelets' words are shorter, and a hostile one may send any.
 const LONGEST_TEXT = 1_024;

@@ -1,4 +1,4 @@
-/** What a member has of a whole object, as the host's object records it. */
+/** A member's part of a whole object, as the host's object records it. */
 export interface MemberPart {
   readonly member: string;
   readonly state: string;

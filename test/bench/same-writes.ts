@@ -83,7 +83,7 @@ export class SameWrites<T extends KubeObject> {
 /** Manages the Jobs of `jobWrites`: the host's Job controller leaves them alone. */
 export const BENCH_MANAGER = "bench.example.com/same-writes";
 const SOURCE = { component: "bench", reportingComponent: BENCH_MANAGER };
-/** What of an answer is read. */
+/** The options of writes whose answers nobody reads. */
 const ANSWER = { metadataOnly: true, dropManagedFields: true };
 
 function writeEvent(host: ClusterClient, about: ObjectReference, reason: string, message: string): Promise<unknown> {
@@ -108,7 +108,7 @@ export function podWrites(host: ClusterClient, namespace: string): Writes<Pod> {
       await host.create(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: NODE }, status: report() });
       reports = setInterval(() => {
         const patch: Patch = { type: "strategic", body: { status: report() } };
-        // One that is missed does no harm.
+        // A report that is missed does no harm.
         host.patch(nodes, { name: NODE }, patch, { subresource: "status" }).catch(() => {});
       }, 10_000);
     },

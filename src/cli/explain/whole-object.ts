@@ -88,33 +88,27 @@ export async function readObjectOf(
   const ref = resource.namespaced ? { namespace, name } : { name };
   const own = resource.namespaced ? [namespace] : [];
   // An object of a built-in type does not move: its own members alone matter.
-  const readHost = async (
-    object: Stored<AnyObject>,
-  ): Promise<Partial<SeenHost> & { members?: HostMembers | undefined }> => {
-    if (builtIn === undefined)
-      return (await readable(readWithoutProxies(client, own, signal))) ?? { hidden: [MEMBERS] };
-    const members = await readable(findMembers(client, builtIn.membersOf(object), signal));
-    return { members, hidden: members === undefined ? [MEMBERS] : [] };
+  const readHost = async (found: Stored<AnyObject>): Promise<Partial<SeenHost> & { members?: HostMembers }> => {
+    if (builtIn === undefined) return readWithoutProxies(client, own, signal);
+    return { members: await findMembers(client, builtIn.membersOf(found), signal) };
   };
-  const { object, told, facts: seen } = await readWhole(client, { resource, ref }, readHost, signal);
+  const { object, told, facts } = await readWhole(
+    client,
+    { resource, ref },
+    (found) => readable(readHost(found)),
+    signal,
+  );
+  const { hidden = [], ...seen } = facts ?? { hidden: [MEMBERS] };
   const ofType = type === undefined && builtIn === undefined ? [ofViewers("its DelegatedType")] : [];
   const followed = type && followedObjects(type);
   const namedBy =
     followed &&
     podsByMember(await listAll(client, pods, { namespace, labelSelector: OF_PROXIES, signal }), followed, name);
-  const shown = {
-    type,
-    builtIn,
-    object: { kind: resource.kind, ...object },
-    told,
-    host: seen.host,
-    members: seen.members,
-    now: Date.now(),
-  };
+  const shown = { type, builtIn, object: { kind: resource.kind, ...object }, told, ...seen, now: Date.now() };
   return {
     ...wholeObjectStatus(shown),
     ...(namedBy === undefined ? {} : { namedBy }),
-    hidden: hiddenLine([...(seen.hidden ?? []), ...ofType]),
+    hidden: hiddenLine([...hidden, ...ofType]),
   };
 }
 
@@ -126,6 +120,7 @@ export function wholeObjectStatus(facts: WholeObjectFacts): WholeObjectStatus {
   const place = isPlaced ? new Simulation(host, now).placeObject(object, type) : NO_PLACE;
   const parts = partsOf(object, builtIn);
   const isOver = builtIn?.isFinished(object) ?? false;
+  const waiting = builtIn === undefined || isOver ? undefined : whyWaiting(object, parts, told);
   const hasEnded = (cluster: string): boolean => isOver || (builtIn?.isFinishedIn(object, cluster) ?? false);
   const lostIn = (cluster: string): string | undefined =>
     members === undefined || hasEnded(cluster) ? undefined : whyLost(cluster, members);
@@ -144,11 +139,7 @@ export function wholeObjectStatus(facts: WholeObjectFacts): WholeObjectStatus {
       reason: typeof reason === "string" ? reason : "",
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: isPlaced
-      ? whyNowhere(place)
-      : builtIn === undefined || isOver
-        ? undefined
-        : whyWaiting(object, parts, told),
+    notPlaced: isPlaced ? whyNowhere(place) : waiting,
     troubles: [
       ...(type === undefined ? [] : typeTroubles(type)),
       ...(builtIn === undefined || members === undefined
@@ -210,7 +201,7 @@ function memberTrouble(name: string, kind: string, members: HostMembers): Troubl
 
 /** Returns why no member gets an object, or one does not begin with it, in the words of the last event. */
 function whyWaiting(object: AnyObject, parts: readonly MemberPart[], told: readonly KubeEvent[]): string | undefined {
-  // What its author suspended waits for nobody else.
+  // An object that its author suspended waits for nobody else.
   const isSuspended = valueAt(object, ["spec", "suspend"]) === true;
   const waits = ({ state }: MemberPart): boolean =>
     TONES[state] === "waiting" && !(isSuspended && state === "Suspended");

@@ -64,7 +64,7 @@ export interface WholeRow {
   readonly members: readonly WholePart[];
 }
 
-/** What a member has of a whole object, in short. */
+/** A member's part of a whole object, in short. */
 export interface WholePart {
   readonly member: string;
   /** Decides the colour of the state. */

@@ -21,7 +21,7 @@ export function wholeRow(
       const tone = TONES[state] ?? (health === "False" ? "failed" : "running");
       return {
         member,
-        // What has ended waits for nothing.
+        // An object that has ended waits for nothing.
         tone: tone === "waiting" && builtIn?.isFinished(object) === true ? "succeeded" : tone,
         state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,
         message: message ?? (counts && countsText(counts)),

@@ -36,10 +36,13 @@ export class FirstHub {
       this.#unreachedSince = undefined;
       return socket;
     } catch (error) {
+      if (!isKubeError(error, "NotSent")) {
+        this.#unreachedSince = undefined;
+        throw error;
+      }
       const now = this.#clock.now();
-      const since = this.#unreachedSince ?? now;
-      this.#unreachedSince = isKubeError(error, "NotSent") ? since : undefined;
-      if (!isKubeError(error, "NotSent") || now - since >= TAKEOVER_MS) throw error;
+      this.#unreachedSince ??= now;
+      if (now - this.#unreachedSince >= TAKEOVER_MS) throw error;
       throw new WayPending(error.detail, { cause: error });
     }
   }

@@ -115,8 +115,9 @@ export class Copies<T extends KubeObject> {
 
   /** Returns the names of members that answer, and whose copies are being read for the first time. */
   beingRead(members: readonly Member[]): readonly string[] {
-    const isPending = (member: Member): boolean => !this.isRead(member) && this.failing(member) === undefined;
-    return members.filter((member) => member.reachable && isPending(member)).map(({ name }) => name);
+    return members
+      .filter((member) => member.reachable && !this.isRead(member) && this.failing(member) === undefined)
+      .map(({ name }) => name);
   }
 
   /** Reports whether the member has never let this connection list its copies, for want of the right. */
